@@ -1,0 +1,81 @@
+package failure
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/honestlimit/ratelimit/pkg/limit"
+)
+
+// Store decides all charges of a call atomically: all buckets are charged or none.
+//
+// Submit must not block: it must never wait on a socket, a full queue or a lock that is held across I/O. It must
+// complete the call exactly once, by Finish or Fail, from any goroutine and as late as it likes, even before it
+// returns. It must not touch the call after that.
+type Store interface {
+	Submit(c *Call)
+}
+
+// Call is one request on its way through a store. The Guard that made it may give up on it at any time; the store
+// does not notice, and completes it as if somebody still listened.
+type Call struct {
+	// Charges are what the store must decide, with distinct keys. Read-only.
+	Charges []limit.Charge
+	// Results has one entry for each charge. The store fills it before Finish.
+	Results []limit.Result
+	// Deadline is when the caller stops waiting. A store may fail a call that cannot meet it.
+	Deadline time.Time
+
+	cause    Cause
+	panicked any
+	state    atomic.Uint32
+	done     chan struct{} // of capacity 1
+	timer    *time.Timer   // the guard's
+	release  func(*Call)
+}
+
+const (
+	callPending uint32 = iota
+	callCompleted
+	callAbandoned
+)
+
+// NewCall returns a call outside any Guard, for stores under test. Done reports its completion.
+func NewCall(charges []limit.Charge, deadline time.Time) *Call {
+	return &Call{
+		Charges: charges, Results: make([]limit.Result, len(charges)), Deadline: deadline,
+		done: make(chan struct{}, 1),
+	}
+}
+
+// Finish completes the call: Results say what was decided.
+func (c *Call) Finish() { c.complete(CauseNone) }
+
+// Fail completes the call without a decision. The cause must not be CauseNone.
+func (c *Call) Fail(cause Cause) { c.complete(cause) }
+
+// Panic completes the call with a bug: the caller's goroutine panics with value.
+func (c *Call) Panic(value any) {
+	c.panicked = value
+	c.complete(CauseOther)
+}
+
+// Done is signalled once, when the call completes.
+func (c *Call) Done() <-chan struct{} { return c.done }
+
+// Cause is what the call failed of, CauseNone if it was finished. Valid once Done was signalled.
+func (c *Call) Cause() Cause { return c.cause }
+
+func (c *Call) complete(cause Cause) {
+	c.cause = cause
+	if c.state.CompareAndSwap(callPending, callCompleted) {
+		c.done <- struct{}{}
+		return
+	}
+	c.release(c) // nobody listens any more
+}
+
+// abandon gives the call up to the store; false if it completed meanwhile.
+func (c *Call) abandon() bool {
+	return c.state.CompareAndSwap(callPending, callAbandoned)
+}
