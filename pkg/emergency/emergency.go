@@ -1,0 +1,115 @@
+// Package emergency meters fail_open endpoints, per process, while the store is away.
+//
+// It knows no store, no breaker and no policy file: it is told which endpoints exist and admits requests against
+// them. It is lock-free and allocates nothing on the request path. Specification: "Emergency / in-process limiting".
+package emergency
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/honestlimit/ratelimit/pkg/limit"
+)
+
+// unknownRetry is what a request for an endpoint without a bucket is told; it is answered again after a reload.
+const unknownRetry = time.Second
+
+type name struct{ domain, id string }
+
+// Limiter holds one bucket for each endpoint. Capacity and refill are the endpoint's fallback rate, a burst of one
+// second's worth, but at least one whole token: else a rate below one a second would admit nothing for ever.
+//
+// It runs on the local monotonic clock, and is safe for concurrent use.
+type Limiter struct {
+	start   time.Time
+	buckets atomic.Pointer[map[name]*bucket]
+}
+
+// New returns a limiter that knows no endpoint, and so admits nothing.
+func New() *Limiter {
+	l := &Limiter{start: time.Now()}
+	l.buckets.Store(&map[name]*bucket{})
+	return l
+}
+
+// Configure replaces the set of endpoints; those that do not fail open, or whose fallback rate is not valid, get no
+// bucket. The bucket of an endpoint whose rate is unchanged goes on as it is. It must not be called from two
+// goroutines at once.
+func (l *Limiter) Configure(endpoints []*limit.Endpoint) {
+	old := *l.buckets.Load()
+	buckets := make(map[name]*bucket, len(endpoints))
+	for _, e := range endpoints {
+		if e.FailMode != limit.FailOpen || e.Fallback.Validate() != nil {
+			continue
+		}
+		n := name{e.Domain, e.ID}
+		if b := old[n]; b != nil && b.rate == e.Fallback {
+			buckets[n] = b
+			continue
+		}
+		buckets[n] = newBucket(e.Fallback)
+	}
+	l.buckets.Store(&buckets)
+}
+
+// Take admits all charges, or none and says when it would. A cost above an endpoint's capacity counts as the
+// capacity. A cost of 0 asks whether one more would fit. An endpoint that was never configured has no meter, and so
+// is denied.
+func (l *Limiter) Take(charges []limit.Charge) (retryAfter time.Duration, ok bool) {
+	buckets, now := *l.buckets.Load(), time.Since(l.start).Microseconds()
+	if wait := longestWait(buckets, charges, now); wait > 0 {
+		return wait, false
+	}
+	return pay(buckets, charges, now)
+}
+
+// pay takes all charges, which fitted a moment ago, and gives back what it took if one no longer does.
+func pay(buckets map[name]*bucket, charges []limit.Charge, now int64) (retryAfter time.Duration, ok bool) {
+	for i := range charges {
+		b, cost := demand(buckets, charges, i)
+		if b == nil || b.spend(now, cost) {
+			continue
+		}
+		for j := range i {
+			if paid, cost := demand(buckets, charges, j); paid != nil {
+				paid.refund(cost)
+			}
+		}
+		return max(b.wait(now, cost), time.Microsecond), false
+	}
+	return 0, true
+}
+
+func longestWait(buckets map[name]*bucket, charges []limit.Charge, now int64) time.Duration {
+	var longest time.Duration
+	for i := range charges {
+		e := charges[i].Endpoint
+		if buckets[name{e.Domain, e.ID}] == nil {
+			return unknownRetry
+		}
+		if b, cost := demand(buckets, charges, i); b != nil {
+			longest = max(longest, b.wait(now, cost))
+		}
+	}
+	return longest
+}
+
+// demand returns the bucket that charge i draws on and what all charges together want of it; nil if an earlier
+// charge has spoken for that bucket already.
+func demand(buckets map[name]*bucket, charges []limit.Charge, i int) (*bucket, int64) {
+	e := charges[i].Endpoint
+	for j := range i {
+		if same(charges[j].Endpoint, e) {
+			return nil, 0
+		}
+	}
+	cost := charges[i].Cost
+	for j := i + 1; j < len(charges); j++ {
+		if same(charges[j].Endpoint, e) {
+			cost += charges[j].Cost
+		}
+	}
+	return buckets[name{e.Domain, e.ID}], cost
+}
+
+func same(a, b *limit.Endpoint) bool { return a == b || a.ID == b.ID && a.Domain == b.Domain }
