@@ -1,0 +1,71 @@
+# `make help` lists what there is. Everything that is made goes to .cache/, which is safe to delete.
+
+GO            ?= go
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+IMAGE         ?= ratelimit:$(VERSION)
+FUZZTIME      ?= 20s
+
+BIN  := .cache/bin
+# Packages whose tests drive whole programs: they run one after the other, so that none starves another of CPU.
+WHOLE := ./envoy/... ./test/...
+PARTS  = $(shell $(GO) list ./... | grep -v -e /envoy -e /test/)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check build lint vet tidy fmt bench microbench fuzz image compose clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+run: build ## Try it: service, Envoy and backends on this machine; REDIS=1 keeps the limits in Redis
+	@scripts/envoy.sh >/dev/null
+	@$(GO) build -o $(BIN)/trial ./test/trial
+	@exec $(BIN)/trial run --ratelimit $(BIN)/ratelimit $(if $(REDIS),--redis)
+
+build: ## Build the service into .cache/bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/ratelimit ./cmd/ratelimit
+
+test: ## Run every test, on real Envoy, Redis and docker-compose; installs what is missing if it may
+	scripts/needs.sh gcc curl redis-server redis-sentinel h2load dockerd docker-compose
+	scripts/envoy.sh
+	$(GO) test -race -shuffle=on $(PARTS)
+	$(GO) test -race -shuffle=on -p 1 -timeout 15m $(WHOLE)
+
+check: vet lint tidy ## Vet, lint, formatting, tidy go.mod
+
+vet:
+	$(GO) vet ./...
+
+lint: $(BIN)/golangci-lint
+	$(BIN)/golangci-lint run ./...
+
+tidy:
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+fmt: $(BIN)/golangci-lint ## Format the code
+	$(BIN)/golangci-lint fmt ./...
+
+# Rebuilt when the Makefile, and so perhaps the pinned version, changes. It takes a minute or two, once.
+$(BIN)/golangci-lint: Makefile
+	GOBIN=$(abspath $(BIN)) $(GO) install $(GOLANGCI_LINT)
+	@touch $@
+
+bench: build ## Measure the service with Redis healthy, frozen and dead (a few minutes)
+	scripts/needs.sh redis-server
+	$(GO) run ./test/bench --binary $(BIN)/ratelimit
+
+microbench: ## Run the benchmarks of single functions
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## Run every fuzz target for FUZZTIME (20s) each
+	scripts/fuzz.sh $(FUZZTIME)
+
+image: ## Build the container image
+	docker build --target ratelimit -t $(IMAGE) .
+
+compose: ## Bring up docker-compose.yaml: the same trial in containers, with Redis
+	docker-compose up --build
+
+clean: ## Delete .cache
+	rm -rf .cache
