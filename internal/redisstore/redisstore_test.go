@@ -1,0 +1,100 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/honestlimit/ratelimit/internal/redisstore"
+	"github.com/honestlimit/ratelimit/internal/redistest"
+	"github.com/honestlimit/ratelimit/pkg/failure"
+	"github.com/honestlimit/ratelimit/scripts"
+)
+
+func TestNew_ReportsEveryFault(t *testing.T) {
+	_, err := redisstore.New(at(t, "redis://h"), newLog(), redisstore.Config{
+		Lanes: -1, QueueSize: -1, SocketTimeout: -1, BackoffMin: time.Minute,
+	})
+	for _, want := range []string{"lanes is -1", "queue size is -1", "socket timeout is -1ns", "reversed"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v does not say %q", err, want)
+		}
+	}
+	if _, err := redisstore.New(nil, newLog(), redisstore.Config{}); err == nil {
+		t.Error("New accepted a store without a resolver")
+	}
+}
+
+func ExampleNew() {
+	resolver, err := redisstore.NewStandalone(redisstore.StandaloneConfig{URL: "redis://127.0.0.1:6379"})
+	if err != nil {
+		panic(err)
+	}
+	breaker, err := failure.NewBreaker(failure.BreakerConfig{})
+	if err != nil {
+		panic(err)
+	}
+	store, err := redisstore.New(resolver, breaker, redisstore.Config{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()       // a service runs it until it stops
+	store.Run(ctx) // connects, serves, and returns when ctx has ended
+	fmt.Println(store.Stats().Connected)
+	// Output: 0
+}
+
+// BenchmarkStore compares decisions over the lanes with one pooled EVALSHA each, from many callers at once.
+func BenchmarkStore(b *testing.B) {
+	server := redistest.Start(b, redistest.Config{})
+	b.Run("client=lanes", func(b *testing.B) {
+		r := run(b, at(b, server.URL()), redisstore.Config{})
+		r.serving()
+		concurrently(b, func() error {
+			c := r.submit(charge("k", 1))
+			<-c.Done()
+			if c.Cause() != failure.CauseNone {
+				return fmt.Errorf("%v", c.Cause())
+			}
+			return nil
+		})
+	})
+	b.Run("client=pool", func(b *testing.B) {
+		client := redis.NewClient(&redis.Options{
+			Addr: server.Addr(), PoolSize: 64, MaxRetries: -1, DisableIdentity: true, Protocol: 2,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		})
+		defer func() { _ = client.Close() }()
+		sha, err := client.ScriptLoad(context.Background(), scripts.Decide()).Result()
+		if err != nil {
+			b.Fatal(err)
+		}
+		concurrently(b, func() error {
+			c := charge("k", 1)
+			return client.EvalSha(context.Background(), sha, []string{c.Key},
+				uint8(c.Limit.Algorithm), c.Limit.Capacity, c.Limit.Refill, c.Limit.Period, c.Cost).Err()
+		})
+	})
+}
+
+// concurrently makes b.N decisions from 64 goroutines a core.
+func concurrently(b *testing.B, decide func() error) {
+	b.ReportAllocs()
+	b.SetParallelism(64)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if err := decide(); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+}
