@@ -1,48 +1,80 @@
--- Decides all buckets of one request, or none. KEYS: the buckets, distinct. ARGV: algorithm, capacity, refill, period
--- and cost for each (see limit.Limit). Reply: allowed, remaining, retry after, reset after for each; times in
--- microseconds, retry after -1 for never. Redis TIME is the only clock. A request that is denied, and a cost of 0,
--- writes nothing, not even a lifetime.
+-- Decides a batch of requests, one after the other, each of them all or nothing. Redis TIME is the only clock, and is
+-- one moment for the whole batch. A request that is denied, and a cost of 0, writes nothing, not even a lifetime; a
+-- bucket that several requests charge is read once and written once.
+--
+-- KEYS: the buckets of all requests, in order. ARGV[1]: for each request the number of its buckets (one byte), then
+-- algorithm, capacity, refill, period and cost for each (see limit.Limit). Reply: for each bucket a code, remaining,
+-- retry after + 1 (so that never is 0) and reset after; times in microseconds. wire.go is the other end of both.
 
--- One byte algorithm, three integers of seven bytes, big endian.
+local CHARGE, RESULT = '>BI7I7I7I7', '>BI7I7I7'
+local DENIED, ADMITTED, UNREADABLE = 0, 1, 2
+
+-- State in Redis: the algorithm in one byte, three integers of seven bytes.
 local LAYOUT, SIZE = '>BI7I7I7', 22
 
+local pack, unpack = struct.pack, struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local buckets, admitted = {}, true
-for i = 1, #KEYS do
-  local a = (i - 1) * 5
-  local b = {
-    algorithm = tonumber(ARGV[a + 1]), capacity = tonumber(ARGV[a + 2]), refill = tonumber(ARGV[a + 3]),
-    period = tonumber(ARGV[a + 4]), cost = tonumber(ARGV[a + 5]),
-  }
-  local at, level, rest = 0, 0, 0
-  local raw = redis.call('GET', KEYS[i])
-  -- State of another algorithm is of no use: such a bucket starts anew.
-  if raw and #raw == SIZE and raw:byte(1) == b.algorithm then
-    local _
-    _, at, level, rest = struct.unpack(LAYOUT, raw)
+local states = {} -- what is known of each bucket: at, level, rest, algorithm, lifetime if it must be written
+
+local function state_of(key)
+  local s = states[key]
+  if s then return s end
+  s = {0, 0, 0, 0}
+  local raw = redis.pcall('GET', key)
+  if type(raw) == 'table' then
+    -- A key of another type is the trouble of its own requests; every other error is everybody's.
+    if raw.err and raw.err:sub(1, 9) ~= 'WRONGTYPE' then return nil, raw end
+    s.unreadable = true
+  elseif raw and #raw == SIZE then
+    s[4], s[1], s[2], s[3] = unpack(LAYOUT, raw)
   end
-  b.at, b.level, b.rest = advance(b.algorithm, b.capacity, b.refill, b.period, at, level, rest, now)
-  b.wait = wait_for(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now, b.cost)
-  admitted = admitted and b.wait == 0
-  buckets[i] = b
+  states[key] = s
+  return s
 end
 
-local reply = {}
-for i = 1, #KEYS do
-  local b = buckets[i]
-  local charge = admitted and b.cost > 0
-  if charge then b.level = spend(b.algorithm, b.level, b.cost) end
-  local full_in = reset(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now)
-  if charge then
-    local state = struct.pack(LAYOUT, b.algorithm, b.at, b.level, b.rest)
-    redis.call('SET', KEYS[i], state, 'PX', string.format('%.0f', math.ceil(full_in / 1000)))
+local packed, position, bucket = ARGV[1] or '', 1, 0
+local reply, buckets = {}, {}
+
+while position <= #packed do
+  local count = packed:byte(position)
+  position = position + 1
+  local admitted, readable = true, true
+  for i = 1, count do
+    local b = buckets[i]
+    if not b then b = {}; buckets[i] = b end
+    local algorithm, capacity, refill, period, cost, next_position = unpack(CHARGE, packed, position)
+    position, bucket = next_position, bucket + 1
+    local s, trouble = state_of(KEYS[bucket])
+    if not s then return trouble end
+    local at, level, rest = 0, 0, 0
+    -- State of another algorithm is of no use: such a bucket starts anew.
+    if s[4] == algorithm then at, level, rest = s[1], s[2], s[3] end
+    at, level, rest = advance(algorithm, capacity, refill, period, at, level, rest, now)
+    local wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost)
+    b.state, b.algorithm, b.capacity, b.refill, b.period, b.cost = s, algorithm, capacity, refill, period, cost
+    b.at, b.level, b.rest, b.wait = at, level, rest, wait
+    admitted, readable = admitted and wait == 0, readable and not s.unreadable
   end
-  local r = (i - 1) * 4
-  reply[r + 1] = b.wait == 0 and 1 or 0
-  reply[r + 2] = remaining(b.algorithm, b.capacity, b.period, b.at, b.level, b.rest, now)
-  reply[r + 3] = min(b.wait, FOREVER)
-  reply[r + 4] = full_in
+  for i = 1, count do
+    local b = buckets[i]
+    local charge = admitted and readable and b.cost > 0
+    if charge then b.level = spend(b.algorithm, b.level, b.cost) end
+    local full_in = reset(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now)
+    if charge then
+      local s = b.state
+      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, math.ceil(full_in / 1000)
+    end
+    local code = not readable and UNREADABLE or b.wait == 0 and ADMITTED or DENIED
+    reply[#reply + 1] = pack(RESULT, code,
+      remaining(b.algorithm, b.capacity, b.period, b.at, b.level, b.rest, now), min(b.wait, FOREVER) + 1, full_in)
+  end
 end
-return reply
+
+for key, s in pairs(states) do
+  if s.lifetime then
+    redis.call('SET', key, pack(LAYOUT, s[4], s[1], s[2], s[3]), 'PX', string.format('%.0f', s.lifetime))
+  end
+end
+return table.concat(reply)

@@ -3,8 +3,10 @@ package scripts_test
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -17,35 +19,51 @@ import (
 // atLua makes decide.lua believe that it is the time in its last argument, and keeps lifetimes as values instead of
 // letting them run out: the script under test is otherwise the real one.
 const atLua = `
-local real, clock = redis.call, table.remove(ARGV)
-local redis = {call = function(command, key, value, px, ttl)
+local real, clock = redis, table.remove(ARGV)
+local redis = {pcall = real.pcall, call = function(command, key, value, px, ttl)
   if command == 'TIME' then
     local us = tonumber(clock)
     return {tostring(math.floor(us / 1000000)), tostring(us % 1000000)}
   elseif command == 'SET' then
     assert(px == 'PX')
-    real('SET', key .. ':px', ttl)
-    return real('SET', key, value)
+    real.call('SET', key .. ':px', ttl)
+    return real.call('SET', key, value)
   end
-  return real(command, key)
+  return real.call(command, key)
 end}
 `
 
-type charge struct {
-	key   string
-	limit limit.Limit
-	cost  int64
+func charge(key string, l limit.Limit, cost int64) limit.Charge {
+	return limit.Charge{Key: key, Limit: l, Cost: cost}
 }
 
-func decideArgs(sha string, charges []charge) []any {
-	args := []any{"evalsha", sha, len(charges)}
-	for _, c := range charges {
-		args = append(args, c.key)
+func decideArgs(sha string, requests ...[]limit.Charge) []any {
+	var keys []any
+	var packed []byte
+	for _, charges := range requests {
+		packed = scripts.AppendRequest(packed, charges)
+		for _, c := range charges {
+			keys = append(keys, c.Key)
+		}
 	}
-	for _, c := range charges {
-		args = append(args, uint8(c.limit.Algorithm), c.limit.Capacity, c.limit.Refill, c.limit.Period, c.cost)
+	return append(append([]any{"evalsha", sha, len(keys)}, keys...), packed)
+}
+
+// read takes a reply apart.
+func read(t *testing.T, reply string, requests ...[]limit.Charge) (all [][]limit.Result) {
+	t.Helper()
+	for _, charges := range requests {
+		results := make([]limit.Result, len(charges))
+		rest, reading := scripts.ReadResults(reply, results)
+		if reading != scripts.Decided {
+			t.Fatalf("reply %x of %d charges reads as %v", reply, len(charges), reading)
+		}
+		reply, all = rest, append(all, results)
 	}
-	return args
+	if reply != "" {
+		t.Fatalf("the reply goes on with %x", reply)
+	}
+	return all
 }
 
 // model is what the script must do, in Go.
@@ -55,39 +73,35 @@ type model struct {
 	ttl    map[string]int64
 }
 
-func (m model) decide(charges []charge, now int64) (reply []int64) {
+func (m model) decide(charges []limit.Charge, now int64) (results []limit.Result) {
 	states, waits, admitted := make([]limit.State, len(charges)), make([]int64, len(charges)), true
 	for i, c := range charges {
 		var s limit.State
-		if m.kinds[c.key] == c.limit.Algorithm {
-			s = m.states[c.key]
+		if m.kinds[c.Key] == c.Limit.Algorithm {
+			s = m.states[c.Key]
 		}
-		states[i] = c.limit.Advance(s, now)
-		waits[i] = c.limit.Wait(states[i], now, c.cost)
+		states[i] = c.Limit.Advance(s, now)
+		waits[i] = c.Limit.Wait(states[i], now, c.Cost)
 		admitted = admitted && waits[i] == 0
 	}
 	for i, c := range charges {
 		s := states[i]
 		if admitted {
-			s = c.limit.Spend(s, c.cost)
+			s = c.Limit.Spend(s, c.Cost)
 		}
-		reset := min(c.limit.Reset(s, now), 1<<52)
-		if admitted && c.cost > 0 {
-			m.states[c.key], m.kinds[c.key], m.ttl[c.key] = s, c.limit.Algorithm, (reset+999)/1000
+		if admitted && c.Cost > 0 {
+			m.states[c.Key], m.kinds[c.Key] = s, c.Limit.Algorithm
+			m.ttl[c.Key] = (min(c.Limit.Reset(s, now), 1<<52) + 999) / 1000
 		}
-		allowed := int64(0)
-		if waits[i] == 0 {
-			allowed = 1
-		}
-		reply = append(reply, allowed, c.limit.Remaining(s, now), min(waits[i], 1<<52), reset)
+		results = append(results, c.Limit.Report(s, now, waits[i]))
 	}
-	return reply
+	return results
 }
 
-// TestDecide_FollowsTheModel runs requests over several buckets, of changing algorithms, at random times, and
-// compares replies, stored states and lifetimes with what Go says.
+// TestDecide_FollowsTheModel runs batches of requests over several buckets, of changing algorithms, at random times,
+// and compares replies, stored states and lifetimes with what Go says of one request after the other.
 func TestDecide_FollowsTheModel(t *testing.T) {
-	const requests = 4000
+	const batches = 2000
 	ctx, random := t.Context(), seeded(t)
 	client := redistest.Start(t, redistest.Config{}).Client()
 	sha, err := client.ScriptLoad(ctx, atLua+scripts.Decide()).Result()
@@ -97,39 +111,48 @@ func TestDecide_FollowsTheModel(t *testing.T) {
 	want := model{map[string]limit.State{}, map[string]limit.Algorithm{}, map[string]int64{}}
 	limits := map[string]limit.Limit{}
 	pipe := client.Pipeline()
-	var replies []*redis.IntSliceCmd
-	var wanted [][]int64
+	var replies []*redis.StringCmd
+	var sent [][][]limit.Charge
+	var wanted [][][]limit.Result
 	now, denied, charged := int64(1<<50), 0, 0
-	for range requests {
-		var charges []charge
-		for _, n := range random.Perm(6)[:1+random.IntN(4)] {
-			key := fmt.Sprintf("k%d", n)
-			if l, ok := limits[key]; !ok || random.IntN(10) == 0 {
-				limits[key] = randomLimit(random)
-			} else {
-				now = randomClock(random, now, l)
+	for range batches {
+		var requests [][]limit.Charge
+		for range 1 + random.IntN(5) {
+			var charges []limit.Charge
+			for _, n := range random.Perm(6)[:1+random.IntN(4)] {
+				key := fmt.Sprintf("k%d", n)
+				if l, ok := limits[key]; !ok || random.IntN(10) == 0 {
+					limits[key] = randomLimit(random)
+				} else if len(requests) == 0 {
+					now = randomClock(random, now, l)
+				}
+				charges = append(charges, charge(key, limits[key], smallCost(random.IntN(20), limits[key])))
 			}
-			charges = append(charges, charge{key, limits[key], smallCost(random.IntN(20), limits[key])})
+			requests = append(requests, charges)
 		}
-		cmd := redis.NewIntSliceCmd(ctx, append(decideArgs(sha, charges), now)...)
+		var results [][]limit.Result
+		for _, charges := range requests {
+			r := want.decide(charges, now)
+			results = append(results, r)
+			if slices.ContainsFunc(r, func(r limit.Result) bool { return !r.Allowed }) {
+				denied++
+			} else {
+				charged++
+			}
+		}
+		cmd := redis.NewStringCmd(ctx, append(decideArgs(sha, requests...), now)...)
 		_ = pipe.Process(ctx, cmd)
-		replies = append(replies, cmd)
-		wanted = append(wanted, want.decide(charges, now))
-		if strings.Contains(fmt.Sprint(wanted[len(wanted)-1]), "[0") {
-			denied++
-		} else {
-			charged++
-		}
+		replies, sent, wanted = append(replies, cmd), append(sent, requests), append(wanted, results)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range replies {
-		if diff := cmp.Diff(wanted[i], r.Val()); diff != "" {
-			t.Fatalf("request %d: %v differs (-go +lua):\n%s", i, r.Args(), diff)
+		if diff := cmp.Diff(wanted[i], read(t, r.Val(), sent[i]...)); diff != "" {
+			t.Fatalf("batch %d: %+v differs (-go +lua):\n%s", i, sent[i], diff)
 		}
 	}
-	if denied < requests/20 || charged < requests/20 {
+	if denied < batches/10 || charged < batches/10 {
 		t.Errorf("%d denied, %d charged: the requests do not cover both", denied, charged)
 	}
 	for key, s := range want.states {
@@ -168,14 +191,25 @@ func stored(t *testing.T, client *redis.Client, key string) (limit.State, limit.
 	return limit.State{At: number(1), Level: number(8), Rest: number(15)}, limit.Algorithm(raw[0])
 }
 
-func decide(t *testing.T, client *redis.Client, charges ...charge) []int64 {
+// decide has one request decided.
+func decide(t *testing.T, client *redis.Client, charges ...limit.Charge) []limit.Result {
+	t.Helper()
+	return decideBatch(t, client, charges)[0]
+}
+
+func decideBatch(t *testing.T, client *redis.Client, requests ...[]limit.Charge) [][]limit.Result {
+	t.Helper()
+	return read(t, raw(t, client, requests...), requests...)
+}
+
+func raw(t *testing.T, client *redis.Client, requests ...[]limit.Charge) string {
 	t.Helper()
 	ctx := t.Context()
 	sha, err := client.ScriptLoad(ctx, scripts.Decide()).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := redis.NewIntSliceCmd(ctx, decideArgs(sha, charges)...)
+	cmd := redis.NewStringCmd(ctx, decideArgs(sha, requests...)...)
 	if err := client.Process(ctx, cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -195,22 +229,22 @@ func TestDecide_DeniedAndAskedWriteNothing(t *testing.T) {
 	for name, l := range map[string]limit.Limit{"token bucket": minutely, "sliding window": windowed} {
 		t.Run(name, func(t *testing.T) {
 			client.FlushAll(ctx)
-			decide(t, client, charge{"full", l, 10})
+			decide(t, client, charge("full", l, 10))
 			before := snapshot(t, client)
-			for _, charges := range [][]charge{
-				{{"full", l, 1}},
-				{{"full", l, 0}},
-				{{"untouched", l, 0}},
-				{{"untouched", l, 11}},
-				{{"untouched", l, 1}, {"full", l, 1}},
-				{{"full", l, 1}, {"untouched", l, 1}},
+			for _, charges := range [][]limit.Charge{
+				{charge("full", l, 1)},
+				{charge("full", l, 0)},
+				{charge("untouched", l, 0)},
+				{charge("untouched", l, 11)},
+				{charge("untouched", l, 1), charge("full", l, 1)},
+				{charge("full", l, 1), charge("untouched", l, 1)},
 			} {
 				decide(t, client, charges...)
 				if diff := cmp.Diff(before, snapshot(t, client)); diff != "" {
 					t.Errorf("%v wrote (-before +after):\n%s", charges, diff)
 				}
 			}
-			decide(t, client, charge{"other", l, 1})
+			decide(t, client, charge("other", l, 1))
 			if cmp.Equal(before, snapshot(t, client)) {
 				t.Error("a charge left no trace: this test sees nothing")
 			}
@@ -254,53 +288,131 @@ func writes(t *testing.T, client *redis.Client) string {
 
 func TestDecide_OneSetWithLifetimePerChargedBucket(t *testing.T) {
 	client := redistest.Start(t, redistest.Config{}).Client()
-	charges := []charge{{"a", minutely, 3}, {"b", windowed, 1}, {"c", yearly, limit.MaxTokens}, {"d", minutely, 0}}
+	charges := []limit.Charge{charge("a", minutely, 3), charge("b", windowed, 1), charge("c", yearly, limit.MaxTokens), charge("d", minutely, 0)}
 	reply := decide(t, client, charges...)
 	if got, want := writes(t, client), "cmdstat_set:calls=3"; got != want {
 		t.Errorf("commands that wrote: %s, want %s", got, want)
 	}
 	for i, c := range charges[:3] {
-		s, _ := stored(t, client, c.key)
-		at, err := client.Do(t.Context(), "pexpiretime", c.key).Int64()
+		s, _ := stored(t, client, c.Key)
+		at, err := client.Do(t.Context(), "pexpiretime", c.Key).Int64()
 		if err != nil {
 			t.Fatal(err)
 		}
 		// The state of a fresh bucket carries the time of the decision.
-		life, want := at-s.At/1000, (reply[i*4+3]+999)/1000
+		life, want := at-s.At/1000, (reply[i].ResetAfter.Microseconds()+999)/1000
 		if life < want-2 || life > want+20 {
-			t.Errorf("%s lives for %d ms, want its reset after rounded up, %d", c.key, life, want)
+			t.Errorf("%s lives for %d ms, want its reset after rounded up, %d", c.Key, life, want)
 		}
 	}
 }
 
 func TestDecide_StateOfAnotherAlgorithmStartsAnew(t *testing.T) {
 	client := redistest.Start(t, redistest.Config{}).Client()
-	decide(t, client, charge{"k", minutely, 10})
-	if got := decide(t, client, charge{"k", windowed, 4}); got[0] != 1 || got[1] != 6 {
-		t.Errorf("first charge after the switch: allowed %d, remaining %d; want 1, 6", got[0], got[1])
+	decide(t, client, charge("k", minutely, 10))
+	if got := decide(t, client, charge("k", windowed, 4)); !got[0].Allowed || got[0].Remaining != 6 {
+		t.Errorf("first charge after the switch: %+v; want it allowed, 6 remaining", got[0])
 	}
 	if _, algorithm := stored(t, client, "k"); algorithm != limit.SlidingWindow {
 		t.Errorf("stored state is of %v", algorithm)
 	}
 	client.Set(t.Context(), "k", "rubbish", 0)
-	if got := decide(t, client, charge{"k", windowed, 4}); got[0] != 1 || got[1] != 6 {
-		t.Errorf("first charge over rubbish: allowed %d, remaining %d; want 1, 6", got[0], got[1])
+	if got := decide(t, client, charge("k", windowed, 4)); !got[0].Allowed || got[0].Remaining != 6 {
+		t.Errorf("first charge over rubbish: %+v; want it allowed, 6 remaining", got[0])
 	}
 }
 
 func TestDecide_HugeNumbersSurviveStorage(t *testing.T) {
 	client := redistest.Start(t, redistest.Config{}).Client()
-	reply := decide(t, client, charge{"k", yearly, 1})
+	reply := decide(t, client, charge("k", yearly, 1))
 	s, _ := stored(t, client, "k")
 	if want := int64(limit.MaxTokens-1) * limit.Micro; s.Level != want {
 		t.Errorf("level is %d, want %d", s.Level, want)
 	}
-	if reply[1] != limit.MaxTokens-1 || reply[3] != limit.MaxPeriod {
-		t.Errorf("remaining %d, reset after %d; want %d, %d", reply[1], reply[3], limit.MaxTokens-1, int64(limit.MaxPeriod))
+	if got := reply[0]; got.Remaining != limit.MaxTokens-1 || got.ResetAfter != limit.MaxPeriod*time.Microsecond {
+		t.Errorf("charged: %+v, want %d remaining, full again after %d µs", got, limit.MaxTokens-1, int64(limit.MaxPeriod))
 	}
-	reply = decide(t, client, charge{"k", yearly, limit.MaxTokens - 1})
+	reply = decide(t, client, charge("k", yearly, limit.MaxTokens-1))
 	// A billion tokens at one a year: the reset saturates, and still fits a lifetime.
-	if reply[0] != 1 || reply[1] != 0 || reply[3] != 1<<52 {
-		t.Errorf("emptied: %v, want allowed 1, remaining 0, reset after 2^52", reply)
+	if want := (limit.Result{Allowed: true, ResetAfter: limit.Forever}); reply[0] != want {
+		t.Errorf("emptied: %+v, want %+v", reply[0], want)
+	}
+}
+
+// A bucket that many requests of a batch charge is read once and written once, and each sees what the ones before it
+// left.
+func TestDecide_ABatchReadsAndWritesABucketOnce(t *testing.T) {
+	client := redistest.Start(t, redistest.Config{}).Client()
+	batch := make([][]limit.Charge, 12)
+	for i := range batch {
+		batch[i] = []limit.Charge{charge("hot", minutely, 1)}
+	}
+	for i, got := range decideBatch(t, client, batch...) {
+		if want := i < 10; got[0].Allowed != want || got[0].Remaining != max(0, int64(9-i)) {
+			t.Errorf("request %d: %+v", i, got[0])
+		}
+	}
+	if got, want := writes(t, client), "cmdstat_set:calls=1"; got != want {
+		t.Errorf("commands that wrote: %s, want %s", got, want)
+	}
+	if s, _ := stored(t, client, "hot"); s.Level != 0 {
+		t.Errorf("level is %d, want 0", s.Level)
+	}
+}
+
+// A request that is denied leaves no trace for the next one of its batch.
+func TestDecide_ADeniedRequestIsInvisibleToTheNext(t *testing.T) {
+	client := redistest.Start(t, redistest.Config{}).Client()
+	got := decideBatch(t, client,
+		[]limit.Charge{charge("a", minutely, 4), charge("b", minutely, 11)},
+		[]limit.Charge{charge("a", minutely, 10)},
+	)
+	if got[0][1].RetryAfter != limit.Never || !got[1][0].Allowed {
+		t.Errorf("results %+v, want the first denied for ever and the second allowed", got)
+	}
+}
+
+// A key that holds something else fails its own request, and charges nothing for it; its neighbours are decided.
+func TestDecide_AnUnreadableKeyFailsOnlyItsOwnRequest(t *testing.T) {
+	client := redistest.Start(t, redistest.Config{}).Client()
+	client.LPush(t.Context(), "list", "x")
+	batch := [][]limit.Charge{
+		{charge("a", minutely, 1)},
+		{charge("b", minutely, 1), charge("list", minutely, 1)},
+		{charge("list", minutely, 0)},
+		{charge("a", minutely, 1)},
+	}
+	reply, want := raw(t, client, batch...), []scripts.Reading{
+		scripts.Decided, scripts.Unreadable, scripts.Unreadable, scripts.Decided,
+	}
+	for i, charges := range batch {
+		var got scripts.Reading
+		if reply, got = scripts.ReadResults(reply, make([]limit.Result, len(charges))); got != want[i] {
+			t.Errorf("request %d reads as %v, want %v", i, got, want[i])
+		}
+	}
+	if n := client.Exists(t.Context(), "b").Val(); n != 0 {
+		t.Error("a request that could not be decided was charged")
+	}
+	if s, _ := stored(t, client, "a"); s.Level != 8*limit.Micro {
+		t.Errorf("the neighbours left %d microtokens, want 8 tokens", s.Level)
+	}
+}
+
+func TestReadResults_RefusesWhatTheScriptNeverSays(t *testing.T) {
+	good := raw(t, redistest.Start(t, redistest.Config{}).Client(), []limit.Charge{charge("k", minutely, 1)})
+	for name, reply := range map[string]string{
+		"nothing":                "",
+		"cut short":              good[:len(good)-1],
+		"an unknown code":        "\x03" + good[1:],
+		"a wait beyond for ever": good[:8] + "\xff" + good[9:],
+		"a reset beyond that":    good[:15] + "\xff" + good[16:],
+	} {
+		if _, got := scripts.ReadResults(reply, make([]limit.Result, 1)); got != scripts.Malformed {
+			t.Errorf("%s reads as %v, want malformed", name, got)
+		}
+	}
+	if rest, got := scripts.ReadResults(good+"x", make([]limit.Result, 1)); got != scripts.Decided || rest != "x" {
+		t.Errorf("a good reply reads as %v, followed by %q", got, rest)
 	}
 }

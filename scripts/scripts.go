@@ -1,5 +1,5 @@
 // Package scripts embeds the Lua that decides buckets inside Redis. It is the one place where the pieces are put
-// together; it knows nothing of clients or keys.
+// together and where their arguments and replies are encoded; it knows nothing of clients.
 package scripts
 
 import _ "embed"
@@ -12,6 +12,6 @@ var Limit string
 //go:embed decide.lua
 var decide string
 
-// Decide returns the script that decides all buckets of one request atomically; decide.lua documents its KEYS, ARGV
-// and reply.
+// Decide returns the script that decides requests, each of them atomically. AppendRequest writes its argument and
+// ReadResults reads its reply.
 func Decide() string { return Limit + decide }

@@ -1,19 +1,15 @@
 package redisstore
 
 import (
-	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/honestlimit/ratelimit/pkg/failure"
-	"github.com/honestlimit/ratelimit/pkg/limit"
+	"github.com/honestlimit/ratelimit/scripts"
 )
 
 // entry is one call on its way through a round trip.
 type entry struct {
 	call  *failure.Call // nil once it is completed
-	cmd   *redis.IntSliceCmd
 	cause failure.Cause
 }
 
@@ -34,7 +30,7 @@ func (l *lane) round(c *conn) (lost failure.Cause) {
 		}
 		clear(l.calls) // what was completed belongs to others
 		clear(l.batch)
-		clear(l.cmds)
+		clear(l.args)
 	}()
 	before := s.reloads.count()
 	l.dropLate()
@@ -63,9 +59,7 @@ func (l *lane) again(c *conn, before uint64) (lost failure.Cause) {
 	})
 	if err != nil {
 		cause := classify(err)
-		for i := range l.batch {
-			l.batch[i].cause = cause
-		}
+		l.blame(cause)
 		return l.verdict(cause, err)
 	}
 	l.dropLate()
@@ -97,100 +91,74 @@ func (l *lane) dropLate() {
 // that is forgiven is no evidence against the store.
 func (l *lane) exchange(c *conn, forgiven failure.Cause) (lost failure.Cause) {
 	s := l.store
-	l.encode(c.sha)
+	l.encode()
 	s.inFlight.Add(int64(len(l.batch)))
 	defer s.inFlight.Add(-int64(len(l.batch)))
 	l.sent()
 	start := time.Now()
-	err := c.exec(l.cmds)
+	reply, err := c.decide(l.args)
 	took := time.Since(start)
-	genuine, worst, lost := l.decode(err, forgiven)
-	if genuine == 0 && worst == failure.CauseNone {
+	if err == nil && !l.decode(reply) {
+		err = errShape
+	}
+	cause := classify(err)
+	if err != nil {
+		l.blame(cause)
+	}
+	worst := cause
+	if cause == forgiven {
+		worst = failure.CauseNone
+	}
+	if cause != failure.CauseNone && worst == failure.CauseNone {
 		l.alive()
 	} else {
 		l.answered(worst)
 	}
-	if worst != failure.CauseNone {
-		s.note(worst, l.lastErr)
-	}
 	s.cfg.Hooks.roundTrip(took, len(l.batch), worst)
-	return lost
+	if worst == failure.CauseNone {
+		return failure.CauseNone
+	}
+	return l.verdict(worst, err)
 }
 
-// encode makes a command of each call.
-func (l *lane) encode(sha string) {
-	l.cmds = l.cmds[:0]
+// encode makes one command of the whole batch. The keys are passed by pointer, which go-redis reads and nobody copies.
+func (l *lane) encode() {
+	keys := 0
+	l.packed, l.args = l.packed[:0], append(l.args[:0], "evalsha", l.store.sha, 0)
 	for i := range l.batch {
 		charges := l.batch[i].call.Charges
-		args := make([]any, 0, 3+6*len(charges))
-		args = append(args, "evalsha", sha, len(charges))
+		l.packed = scripts.AppendRequest(l.packed, charges)
 		for j := range charges {
-			args = append(args, charges[j].Key)
+			l.args = append(l.args, &charges[j].Key)
 		}
-		for j := range charges {
-			n := &charges[j].Limit
-			args = append(args, uint8(n.Algorithm), n.Capacity, n.Refill, n.Period, charges[j].Cost)
-		}
-		l.batch[i].cmd = redis.NewIntSliceCmd(context.Background(), args...)
-		l.cmds = append(l.cmds, l.batch[i].cmd)
+		keys += len(charges)
 	}
+	l.args[2] = keys
+	l.args = append(l.args, l.packed)
 }
 
-// decode fills in the results and causes. It returns the number of decisions, the first failure that is not
-// forgiven, and why the connection is lost, CauseNone if it is not.
-func (l *lane) decode(exec error, forgiven failure.Cause) (genuine int, worst, lost failure.Cause) {
+// decode fills in the results and causes; false if reply is none of the script's.
+func (l *lane) decode(reply string) bool {
 	for i := range l.batch {
 		e := &l.batch[i]
-		err := e.err(exec)
-		e.cause = classify(err)
-		if e.cause == failure.CauseNone {
-			genuine++
-			continue
-		}
-		if e.cause != forgiven && worst == failure.CauseNone {
-			worst, l.lastErr = e.cause, err
-		}
-		if !isReply(err) || drops(e.cause) {
-			lost = e.cause
-		}
-	}
-	return genuine, worst, lost
-}
-
-// err is what went wrong with one call of a pipeline that ended with exec.
-func (e *entry) err(exec error) error {
-	err := e.cmd.Err()
-	if err == nil && exec != nil && !isReply(exec) && len(e.cmd.Val()) == 0 {
-		return exec
-	}
-	if err == nil && !read(e.cmd.Val(), e.call.Results) {
-		return errShape
-	}
-	return err
-}
-
-// read puts the script's reply into results, as decide.lua documents it; false if it is no such reply.
-func read(reply []int64, results []limit.Result) bool {
-	if len(reply) != 4*len(results) {
-		return false
-	}
-	for i := range results {
-		allowed, remaining, retry, reset := reply[4*i], reply[4*i+1], reply[4*i+2], reply[4*i+3]
-		if allowed != 0 && allowed != 1 || remaining < 0 || retry < -1 || reset < 0 {
+		var reading scripts.Reading
+		switch reply, reading = scripts.ReadResults(reply, e.call.Results); reading {
+		case scripts.Decided:
+			e.cause = failure.CauseNone
+		case scripts.Unreadable:
+			e.cause = failure.CauseScript
+		case scripts.Malformed:
 			return false
 		}
-		results[i] = limit.Result{
-			Allowed: allowed == 1, Remaining: remaining, RetryAfter: micros(retry), ResetAfter: micros(reset),
-		}
-		if retry < 0 {
-			results[i].RetryAfter = limit.Never
-		}
 	}
-	return true
+	return reply == ""
 }
 
-func micros(n int64) time.Duration {
-	return time.Duration(min(n, int64(limit.Forever/time.Microsecond))) * time.Microsecond
+// blame gives every call of the batch the same cause.
+func (l *lane) blame(c failure.Cause) {
+	for i := range l.batch {
+		l.batch[i].cause = c
+	}
 }
 
 // complete ends every call of the batch but those that failed of keep, which stay in it.

@@ -148,9 +148,8 @@ func (c *conn) load() error {
 
 // rehearse runs the script on no bucket at all: it finds a missing script or permission, and writes nothing.
 func (c *conn) rehearse() error {
-	ctx, cancel := c.context()
-	defer cancel()
-	return c.redis.Process(ctx, redis.NewIntSliceCmd(ctx, "evalsha", c.sha, 0))
+	_, err := c.decide([]any{"evalsha", c.sha, 0})
+	return err
 }
 
 // prove asks for a few rehearsals in a row that each came back within the budget, then for the role.
@@ -175,16 +174,13 @@ func (c *conn) prove(ctx context.Context) error {
 	return errSlow
 }
 
-// exec sends commands in one pipeline and waits for their replies, each of which carries its own error.
-func (c *conn) exec(cmds []redis.Cmder) error {
+// decide runs the script with args, which name it too, and returns its reply.
+func (c *conn) decide(args []any) (string, error) {
 	ctx, cancel := c.context()
 	defer cancel()
-	pipe := c.redis.Pipeline()
-	if err := pipe.BatchProcess(ctx, cmds...); err != nil {
-		return err
-	}
-	_, err := pipe.Exec(ctx)
-	return err
+	cmd := redis.NewStringCmd(ctx, args...)
+	err := c.redis.Process(ctx, cmd)
+	return cmd.Val(), err
 }
 
 // context carries the socket's deadline, never a caller's: a connection must not be lost to an impatient caller.

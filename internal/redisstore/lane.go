@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
 
@@ -20,12 +18,12 @@ type lane struct {
 	nextCheck time.Time
 
 	// What follows belongs to the round trip under way, and is kept to be used again.
-	calls   []*failure.Call
-	batch   []entry
-	cmds    []redis.Cmder
-	trip    failure.Trip
-	owing   bool // trip was begun and not yet ended
-	lastErr error
+	calls  []*failure.Call
+	batch  []entry
+	args   []any
+	packed []byte
+	trip   failure.Trip
+	owing  bool // trip was begun and not yet ended
 }
 
 func (l *lane) run(ctx context.Context) {

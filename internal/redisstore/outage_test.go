@@ -156,7 +156,7 @@ func TestStore_StuckLaneIsAvoided(t *testing.T) {
 		if first {
 			<-stuck
 		}
-		return "*4\r\n:1\r\n:9\r\n:0\r\n:1000\r\n"
+		return redistest.Decided(1, 9, 0, 1000)
 	}))
 	defer close(stuck)
 	cfg := quick()

@@ -1,8 +1,6 @@
 package redisstore_test
 
 import (
-	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,14 +79,6 @@ func TestStore_ServerStates(t *testing.T) {
 			},
 			want: failure.CauseMisconf,
 		},
-		"a bucket that is no string": {
-			breaks: func(t *testing.T, admin *redis.Client) {
-				do(t, admin, "del", charge("k", 1).Key)
-				do(t, admin, "lpush", charge("k", 1).Key, "x")
-			},
-			heals: func(t *testing.T, admin *redis.Client) { do(t, admin, "del", charge("k", 1).Key) },
-			want:  failure.CauseScript,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.Config{Args: c.args})
@@ -108,6 +98,21 @@ func TestStore_ServerStates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A key that holds something else is the trouble of those who ask for it, and no evidence against the store.
+func TestStore_ABucketThatIsNoStringFailsOnlyItsOwn(t *testing.T) {
+	server := redistest.Start(t, redistest.Config{})
+	admin := server.Client()
+	r := run(t, at(t, server.URL()), quick()).serving()
+	do(t, admin, "lpush", charge("k", 1).Key, "x")
+	r.fails(failure.CauseScript)
+	r.take(charge("neighbour", 1))
+	if n := r.health.count("answered script"); n != 0 {
+		t.Errorf("evidence: %v", r.health.all())
+	}
+	do(t, admin, "del", charge("k", 1).Key)
+	r.heals()
 }
 
 // obstruct puts something in the way of a snapshot that not even root can write over.
@@ -153,13 +158,13 @@ func TestStore_AnswersOfAFake(t *testing.T) {
 		"not logged in":    {"-NOAUTH Authentication required.\r\n", failure.CauseAuth, false},
 		"unknown error":    {"-WHATEVER it is\r\n", failure.CauseOther, true},
 		"garbage":          {"HTTP/1.1 400 Bad Request\r\n\r\n", failure.CauseProtocol, false},
-		"another type":     {"$2\r\nhi\r\n", failure.CauseProtocol, false},
-		"too few numbers":  {"*2\r\n:1\r\n:2\r\n", failure.CauseProtocol, false},
-		"too many numbers": {"*5\r\n:1\r\n:2\r\n:0\r\n:4\r\n:5\r\n", failure.CauseProtocol, false},
-		"impossible value": {"*4\r\n:7\r\n:2\r\n:0\r\n:4\r\n", failure.CauseProtocol, false},
-		"no reply at all":  {"*-1\r\n", failure.CauseProtocol, true},
+		"another type":     {"*2\r\n:1\r\n:2\r\n", failure.CauseProtocol, false},
+		"too short":        {"$2\r\nhi\r\n", failure.CauseProtocol, false},
+		"too long":         {"$23\r\n" + strings.Repeat("\x01", 23) + "\r\n", failure.CauseProtocol, false},
+		"impossible value": {redistest.Decided(7, 2, 0, 4), failure.CauseProtocol, false},
+		"no reply at all":  {"$-1\r\n", failure.CauseProtocol, true},
 		"hangs up":         {redistest.HangUp, failure.CauseReset, false},
-		"truncated":        {"*4\r\n:1\r\n:2", failure.CauseIOTimeout, false},
+		"truncated":        {"$22\r\n\x01", failure.CauseIOTimeout, false},
 		"silence":          {"", failure.CauseIOTimeout, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +181,7 @@ func TestStore_AnswersOfAFake(t *testing.T) {
 			if got := r.health.count("answered " + c.want.String()); got != 1 {
 				t.Errorf("evidence: %v", r.health.all())
 			}
-			fake.Say(redistest.Healthy(func([]string) string { return "*4\r\n:1\r\n:9\r\n:0\r\n:1000\r\n" }))
+			fake.Say(redistest.Healthy(func([]string) string { return redistest.Decided(1, 9, 0, 1000) }))
 			r.heals()
 			if kept := fake.Dials() == 1; kept != c.keeps {
 				t.Errorf("the connection was kept: %v, want %v", kept, c.keeps)
@@ -187,7 +192,7 @@ func TestStore_AnswersOfAFake(t *testing.T) {
 
 func TestStore_HugeRetryAfter(t *testing.T) {
 	fake := redistest.NewFake(t, redistest.Healthy(func([]string) string {
-		return fmt.Sprintf("*4\r\n:0\r\n:0\r\n:%d\r\n:%d\r\n", math.MaxInt64, math.MaxInt64)
+		return redistest.Decided(0, 0, 1<<52, 1<<52)
 	}))
 	r := run(t, at(t, fake.URL()), quick()).serving()
 	want := []limit.Result{{RetryAfter: limit.Forever, ResetAfter: limit.Forever}}

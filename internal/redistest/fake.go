@@ -2,6 +2,8 @@ package redistest
 
 import (
 	"bufio"
+	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -58,11 +60,20 @@ func Healthy(decide Answer) Answer {
 			return "$40\r\n" + strings.Repeat("0", 40) + "\r\n"
 		case "evalsha":
 			if args[2] == "0" {
-				return "*0\r\n"
+				return "$0\r\n\r\n"
 			}
 		}
 		return decide(args)
 	}
+}
+
+// Decided is the script's reply about one bucket, as decide.lua documents it.
+func Decided(code byte, remaining, retryAfter, resetAfter int64) string {
+	reply := []byte{code}
+	for _, n := range []int64{remaining, retryAfter + 1, resetAfter} {
+		reply = append(reply, binary.BigEndian.AppendUint64(nil, uint64(n))[1:]...)
+	}
+	return fmt.Sprintf("$%d\r\n%s\r\n", len(reply), reply)
 }
 
 // Addr is host:port.
