@@ -42,12 +42,12 @@ func (l *Limiter) Configure(endpoints []*limit.Endpoint) {
 		if e.FailMode != limit.FailOpen || e.Fallback.Validate() != nil {
 			continue
 		}
-		n := name{e.Domain, e.ID}
-		if b := old[n]; b != nil && b.rate == e.Fallback {
+		n, rate := name{e.Domain, e.ID}, e.Fallback.Reduced()
+		if b := old[n]; b != nil && b.rate == rate {
 			buckets[n] = b
 			continue
 		}
-		buckets[n] = newBucket(e.Fallback)
+		buckets[n] = newBucket(rate)
 	}
 	l.buckets.Store(&buckets)
 }

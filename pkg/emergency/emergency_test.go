@@ -182,7 +182,8 @@ func TestLimiter_ConfigureKeepsBucketsOfTheSameRate(t *testing.T) {
 		}
 	}
 	changed = endpoint("changed", 2, time.Hour)
-	l.Configure([]*limit.Endpoint{endpoint("same", 1, time.Hour), changed})
+	respelt := endpoint("same", 24, 24*time.Hour)
+	l.Configure([]*limit.Endpoint{respelt, changed})
 	for e, want := range map[*limit.Endpoint]bool{same: false, changed: true, gone: false} {
 		if _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok != want {
 			t.Errorf("%s after the reload: admitted %v, want %v", e.ID, ok, want)

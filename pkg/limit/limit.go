@@ -66,7 +66,7 @@ type Limit struct {
 
 // NewTokenBucket returns the token bucket that holds capacity microtokens and regains rate.
 func NewTokenBucket(capacity int64, rate Rate) Limit {
-	r := rate.reduced()
+	r := rate.Reduced()
 	return Limit{Algorithm: TokenBucket, Capacity: capacity, Refill: r.Micro, Period: r.Period}
 }
 

@@ -22,7 +22,7 @@ func (r Rate) Validate() error {
 	if r.Micro < 1 || r.Period < 1 {
 		return errors.New("limit: rate must be > 0")
 	}
-	r = r.reduced()
+	r = r.Reduced()
 	if r.Period > MaxPeriod {
 		return fmt.Errorf("limit: rate has a period of %d microseconds, at most %d", r.Period, int64(MaxPeriod))
 	}
@@ -36,8 +36,9 @@ func (r Rate) Validate() error {
 	return nil
 }
 
-// reduced returns the same rate in lowest terms, which keeps the script's products small.
-func (r Rate) reduced() Rate {
+// Reduced returns the same rate in lowest terms: 60 a minute is 1 a second. It keeps the products of the algorithms
+// small.
+func (r Rate) Reduced() Rate {
 	g := gcd(r.Micro, r.Period)
 	if g <= 1 {
 		return r
