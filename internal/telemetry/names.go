@@ -1,0 +1,167 @@
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Buckets of the histograms.
+var (
+	// latencyBuckets are in seconds, from 50 µs to 50 ms, close together around the default budget of 20 ms.
+	latencyBuckets = []float64{
+		.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .015, .02, .025, .03, .05,
+	}
+	batchBuckets = prometheus.ExponentialBuckets(1, 2, 11) // calls in one round trip, from 1 to 1024
+)
+
+// The metrics. Every name this service exports is here, but for those of the Go runtime and of the process.
+var (
+	decisionsTotal = Metric{
+		"ratelimit_decisions_total", Counter,
+		[]string{"domain", "endpoint_id", "reason", "cause", "answer"},
+		"Requests decided, by the endpoint that governed the decision, one of the eight reasons, the finer cause, " +
+			"and the answer (ok, over_limit, unavailable).", nil,
+	}
+	decisionSeconds = Metric{
+		"ratelimit_decision_seconds", Histogram,
+		[]string{"answer"},
+		"Time from a request's charges to its decision: breaker, store, emergency limiter.", latencyBuckets,
+	}
+	decisionsInFlight = Metric{
+		"ratelimit_decisions_in_flight", Gauge, nil, "Requests being decided now.", nil,
+	}
+	unmatchedTotal = Metric{
+		"ratelimit_unmatched_total", Counter,
+		[]string{"domain"},
+		"Requests that no policy governs, and so passed, by domain; one that is not configured counts as \"other\".",
+		nil,
+	}
+	rpcsTotal = Metric{
+		"ratelimit_rpcs_total", Counter,
+		[]string{"code"},
+		"Unary gRPC calls answered, by gRPC status code. INVALID_ARGUMENT is a malformed request, INTERNAL a bug.", nil,
+	}
+	panicsTotal = Metric{
+		"ratelimit_panics_total", Counter, nil, "Panics recovered in a gRPC handler or in the store. Each one is a bug.", nil,
+	}
+	emergencyTotal = Metric{
+		"ratelimit_emergency_total", Counter,
+		[]string{"domain", "endpoint_id", "result"},
+		"Requests that the emergency limiter of a fail_open endpoint decided, by result (admitted, denied).", nil,
+	}
+	emergencyTokensTotal = Metric{
+		"ratelimit_emergency_tokens_total", Counter,
+		[]string{"domain", "endpoint_id"},
+		"Tokens that the emergency limiter gave out, which the store never counted.", nil,
+	}
+	breakerState = Metric{
+		"ratelimit_breaker_state", Gauge,
+		[]string{"state"},
+		"1 for the state the circuit breaker is in (closed, open, half_open), else 0.", nil,
+	}
+	breakerFailures = Metric{
+		"ratelimit_breaker_failures", Gauge, nil, "Consecutive failures that the circuit breaker has counted.", nil,
+	}
+	breakerTransitionsTotal = Metric{
+		"ratelimit_breaker_transitions_total", Counter,
+		[]string{"from", "to"},
+		"Moves of the circuit breaker.", nil,
+	}
+	storeRoundTripSeconds = Metric{
+		"ratelimit_store_round_trip_seconds", Histogram, nil,
+		"Time of one round trip to the store, whatever the number of decisions in it.", latencyBuckets,
+	}
+	storeBatchCalls = Metric{
+		"ratelimit_store_batch_calls", Histogram, nil, "Decisions that shared one round trip.", batchBuckets,
+	}
+	storeErrorsTotal = Metric{
+		"ratelimit_store_errors_total", Counter,
+		[]string{"cause"},
+		"Round trips that failed, by the cause of the first failure in them.", nil,
+	}
+	storeDroppedTotal = Metric{
+		"ratelimit_store_dropped_total", Counter,
+		[]string{"cause"},
+		"Decisions given up before they were sent: queue_full, or dropped because they could not have met their " +
+			"deadline.", nil,
+	}
+	storeDialsTotal = Metric{
+		"ratelimit_store_dials_total", Counter,
+		[]string{"cause"},
+		"Attempts to connect a lane, by what they failed of; \"none\" succeeded.", nil,
+	}
+	storeReloadsTotal = Metric{
+		"ratelimit_store_script_reloads_total", Counter,
+		[]string{"cause"},
+		"Times that the server had lost the script, by what the re-load failed of; \"none\" succeeded.", nil,
+	}
+	storeLanes = Metric{
+		"ratelimit_store_lanes", Gauge, nil, "Lanes to the store.", nil,
+	}
+	storeConnected = Metric{
+		"ratelimit_store_lanes_connected", Gauge, nil, "Lanes that are connected and proved to work.", nil,
+	}
+	storeQueueDepth = Metric{
+		"ratelimit_store_queue_depth", Gauge, nil, "Decisions that wait for a lane.", nil,
+	}
+	storeInFlight = Metric{
+		"ratelimit_store_in_flight", Gauge, nil, "Decisions that were sent and not yet answered.", nil,
+	}
+	memoryBuckets = Metric{
+		"ratelimit_memory_buckets", Gauge, nil, "Buckets in the embedded store.", nil,
+	}
+	memoryDroppedTotal = Metric{
+		"ratelimit_memory_dropped_total", Counter,
+		[]string{"why"},
+		"Buckets that the embedded store forgot: full ones, which loses nothing, and evicted ones, which start full " +
+			"the next time because there was no room for more.", nil,
+	}
+	policyLoadsTotal = Metric{
+		"ratelimit_policy_loads_total", Counter,
+		[]string{"domain", "outcome"},
+		"Loads of the policy files, by what they did to a domain (unchanged, installed, kept, rejected).", nil,
+	}
+	policyLastLoadFailed = Metric{
+		"ratelimit_policy_last_load_failed", Gauge, nil,
+		"1 while the newest policy files have a fault anywhere, else 0. /policies on the admin port tells which.", nil,
+	}
+	policyWatchFailed = Metric{
+		"ratelimit_policy_watch_failed", Gauge, nil,
+		"1 while changes of the policy files are noticed by periodic checks only, else 0.", nil,
+	}
+	policyInfo = Metric{
+		"ratelimit_policy_info", Gauge,
+		[]string{"domain", "version"},
+		"1 for the version of each domain's policies in force: the beginning of a hash of its files.", nil,
+	}
+	policyCount = Metric{
+		"ratelimit_policies", Gauge, []string{"domain"}, "Policies in force.", nil,
+	}
+	policyAgeSeconds = Metric{
+		"ratelimit_policy_age_seconds", Gauge,
+		[]string{"domain"},
+		"Time since the domain's policies in force were loaded.", nil,
+	}
+	policyStale = Metric{
+		"ratelimit_policy_stale", Gauge,
+		[]string{"domain"},
+		"1 while the newest files of the domain were refused and older policies are in force, else 0.", nil,
+	}
+	buildInfo = Metric{
+		"ratelimit_build_info", Gauge,
+		[]string{"version", "revision", "go_version"},
+		"1; the labels say what was built.", nil,
+	}
+)
+
+// Catalogue lists every metric, as docs/metrics.md shows them.
+func Catalogue() []Metric {
+	return []Metric{
+		decisionsTotal, decisionSeconds, decisionsInFlight, unmatchedTotal, rpcsTotal, panicsTotal,
+		emergencyTotal, emergencyTokensTotal,
+		breakerState, breakerFailures, breakerTransitionsTotal,
+		storeRoundTripSeconds, storeBatchCalls, storeErrorsTotal, storeDroppedTotal, storeDialsTotal, storeReloadsTotal,
+		storeLanes, storeConnected, storeQueueDepth, storeInFlight,
+		memoryBuckets, memoryDroppedTotal,
+		policyLoadsTotal, policyLastLoadFailed, policyWatchFailed, policyInfo, policyCount, policyAgeSeconds,
+		policyStale,
+		buildInfo,
+	}
+}

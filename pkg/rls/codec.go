@@ -1,0 +1,81 @@
+package rls
+
+import (
+	"context"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+)
+
+// Register makes a gRPC server answer ShouldRateLimit by s. The server must have been made with ServerCodec.
+func Register(r grpc.ServiceRegistrar, s *Server) {
+	desc := ratelimitv3.RateLimitService_ServiceDesc
+	desc.Methods = []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}}
+	r.RegisterService(&desc, s)
+}
+
+// ServerCodec is the option that lets requests of this service be read, and answers be written, without going through
+// the generated messages. Messages of other services are coded as ever.
+func ServerCodec() grpc.ServerOption {
+	return grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)})
+}
+
+// shouldRateLimit stands where the generated handler would.
+func shouldRateLimit(
+	srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
+) (any, error) {
+	s := srv.(*Server)
+	var in incoming
+	if err := decode(&in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return s.handle(ctx, &in)
+	}
+	info := &grpc.UnaryServerInfo{Server: srv, FullMethod: ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName}
+	return interceptor(ctx, &in, info, s.handle)
+}
+
+// handle is a grpc.UnaryHandler. The plan that it returns is freed by the codec, once it is written.
+func (s *Server) handle(ctx context.Context, in any) (any, error) {
+	p := s.plan()
+	if err := s.answer(ctx, p, in.(*incoming).text); err != nil {
+		p.free()
+		return nil, err
+	}
+	return p, nil
+}
+
+// incoming is an encoded request.
+type incoming struct{ text string }
+
+// codec codes this service's messages itself and leaves all others to the codec of gRPC.
+type codec struct{ encoding.CodecV2 }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	p, ok := v.(*plan)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	out := mem.BufferSlice{mem.Copy(p.out, mem.DefaultBufferPool())}
+	p.free()
+	return out, nil
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	in, ok := v.(*incoming)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	if len(data) == 1 {
+		in.text = string(data[0].ReadOnlyData())
+		return nil
+	}
+	in.text = string(data.Materialize())
+	return nil
+}
