@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"runtime"
+
 	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -19,6 +19,8 @@ import (
 const (
 	// maxMessage bounds a request: far more than Envoy's own bound on headers lets it send.
 	maxMessage = 4 << 20
+	// streamWorkers are kept for requests that wait for the store at the same time.
+	streamWorkers = 128
 	// maxConnectionAge makes long-lived connections of Envoy spread over replicas that came later.
 	maxConnectionAge      = 5 * time.Minute
 	maxConnectionAgeGrace = 30 * time.Second
@@ -36,9 +38,10 @@ func (s *service) newGRPC(answerer *rls.Server, events *observers) error {
 	s.drain = drain
 	options := []grpc.ServerOption{
 		rls.ServerCodec(),
-		// Both save CPU and change nothing else: goroutines whose stacks have grown already, and no write buffer for
-		// a connection that is idle.
-		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))),
+		// A worker's stack has grown already, which a goroutine made for one request must do first. More requests than
+		// workers at a time get goroutines of their own.
+		grpc.NumStreamWorkers(streamWorkers),
+		// No write buffer for a connection that is idle.
 		grpc.SharedWriteBuffer(true),
 		grpc.ChainUnaryInterceptor(events.rpcs.Unary, shield.Unary),
 		grpc.ChainStreamInterceptor(shield.Stream, endWith(draining)),

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/honestlimit/ratelimit/internal/telemetry"
+	"github.com/honestlimit/ratelimit/pkg/rls"
 )
 
 // counting counts the connections that a listener accepts.
@@ -41,7 +41,7 @@ func TestGRPC_ToleratesPingsAndRenewsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{flags: &serveCmd{}, log: zerolog.Nop()}
 		events := &observers{log: telemetry.NewEvents(s.log), rpcs: telemetry.NewRPCs(prometheus.NewRegistry())}
-		if err := s.newGRPC(ratelimitv3.UnimplementedRateLimitServiceServer{}, events); err != nil {
+		if err := s.newGRPC(&rls.Server{}, events); err != nil {
 			t.Fatal(err)
 		}
 		listener := &counting{Listener: bufconn.Listen(1 << 16)}

@@ -77,6 +77,9 @@ func (c *serveCmd) Run(s *streams) error {
 	if err != nil {
 		return err
 	}
+	if err := tuneMemory(); err != nil {
+		log.Debug().Err(err).Msg("no container's memory limit is known")
+	}
 	svc, err := newService(c, os.Getenv(passwordVariable), log)
 	if err != nil {
 		return err
