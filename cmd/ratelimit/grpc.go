@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-
 	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -41,8 +40,6 @@ func (s *service) newGRPC(answerer *rls.Server, events *observers) error {
 		// A worker's stack has grown already, which a goroutine made for one request must do first. More requests than
 		// workers at a time get goroutines of their own.
 		grpc.NumStreamWorkers(streamWorkers),
-		// No write buffer for a connection that is idle.
-		grpc.SharedWriteBuffer(true),
 		grpc.ChainUnaryInterceptor(events.rpcs.Unary, shield.Unary),
 		grpc.ChainStreamInterceptor(shield.Stream, endWith(draining)),
 		grpc.MaxRecvMsgSize(maxMessage),

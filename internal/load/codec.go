@@ -76,6 +76,7 @@ func (r *reply) read(b []byte) error {
 			r.code = ratelimitv3.RateLimitResponse_Code(f.varint)
 		case fieldDynamicMetadata:
 			return fields(f.bytes, r.readMetadata)
+		default:
 		}
 		return nil
 	})
@@ -92,6 +93,7 @@ func (r *reply) readMetadata(entry field) error {
 			key = f.bytes
 		case fieldEntryValue:
 			value = f.bytes
+		default:
 		}
 		return nil
 	}); err != nil {

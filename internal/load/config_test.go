@@ -15,7 +15,7 @@ import (
 // fieldsAtFault finds the fields that err, as Run returns it, names.
 func fieldsAtFault(err error) []string {
 	var found []string
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it takes joined errors apart itself
 	case nil:
 	case *load.FieldError:
 		found = append(found, e.Field)

@@ -122,7 +122,7 @@ func TestRun_MendsWhatItBroke(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, cfg := serve(t, ok)
 				cfg.Rate, cfg.Duration = 10, 10*time.Second
-				var mended error = errors.New("not called")
+				mended := errors.New("not called")
 				cfg.Fault = &load.Fault{
 					At: time.Second, For: 5 * time.Second,
 					Begin: func(context.Context) error { return tt.begin },

@@ -247,7 +247,7 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 func TestRun_TellsAnswersApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := []func() (*response, error){
-			func() (*response, error) { return ok(nil, nil) },
+			func() (*response, error) { return ok(context.Background(), nil) },
 			func() (*response, error) { return &response{OverallCode: codeOverLimit}, nil },
 			func() (*response, error) { return &response{}, nil },
 			func() (*response, error) { return decided(codeOK, "ALLOWED", false), nil },
@@ -372,7 +372,7 @@ func TestRun_MeasuresOvershoot(t *testing.T) {
 		_, cfg := serve(t, func(_ context.Context, r *request) (*response, error) {
 			// Key 0 is admitted always, key 1 every hundredth time.
 			if r.GetDescriptors()[0].GetEntries()[0].GetValue() == "t0" || n.Add(1)%100 == 0 {
-				return ok(nil, nil)
+				return ok(context.Background(), nil)
 			}
 			return &response{OverallCode: codeOverLimit}, nil
 		})

@@ -64,7 +64,7 @@ func newGuard(t testing.TB, s failure.Store, b *failure.Breaker, tokens int64, c
 	return g, m
 }
 
-func decide(g *failure.Guard, ctx context.Context, charges []limit.Charge) failure.Decision {
+func decide(ctx context.Context, g *failure.Guard, charges []limit.Charge) failure.Decision {
 	return g.Decide(ctx, charges, make([]limit.Result, len(charges)))
 }
 
@@ -111,18 +111,18 @@ func TestGuard_DecisionTable(t *testing.T) {
 			t.Run(cause.String(), func(t *testing.T) {
 				g, m := newGuard(t, storeFunc(func(c *failure.Call) { c.Fail(cause) }), nil, 1, failure.GuardConfig{})
 				want := failure.Decision{Reason: row.shut, Cause: cause}
-				if diff := cmp.Diff(want, decide(g, t.Context(), charges(closed))); diff != "" {
+				if diff := cmp.Diff(want, decide(t.Context(), g, charges(closed))); diff != "" {
 					t.Errorf("fail_closed (-want +got):\n%s", diff)
 				}
 				if m.asked.Load() != 0 {
 					t.Error("fail_closed asked the emergency limiter")
 				}
 				want = failure.Decision{Reason: row.open, Cause: cause, Allowed: true}
-				if diff := cmp.Diff(want, decide(g, t.Context(), charges(open))); diff != "" {
+				if diff := cmp.Diff(want, decide(t.Context(), g, charges(open))); diff != "" {
 					t.Errorf("fail_open (-want +got):\n%s", diff)
 				}
 				want = failure.Decision{Reason: row.exhausted, Cause: cause, RetryAfter: 3 * time.Second}
-				if diff := cmp.Diff(want, decide(g, t.Context(), charges(open))); diff != "" {
+				if diff := cmp.Diff(want, decide(t.Context(), g, charges(open))); diff != "" {
 					t.Errorf("fail_open without a token (-want +got):\n%s", diff)
 				}
 			})
@@ -199,7 +199,7 @@ func TestGuard_VerdictOfSeveralBuckets(t *testing.T) {
 func TestGuard_AFailClosedPolicyWinsAndSpendsNoToken(t *testing.T) {
 	g, m := newGuard(t, storeFunc(func(c *failure.Call) { c.Fail(failure.CauseReset) }), nil, 5, failure.GuardConfig{})
 	want := failure.Decision{Reason: failure.FailClosed, Cause: failure.CauseReset, Governing: 1}
-	if diff := cmp.Diff(want, decide(g, t.Context(), charges(open, closed, open))); diff != "" {
+	if diff := cmp.Diff(want, decide(t.Context(), g, charges(open, closed, open))); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
 	}
 	if n := m.asked.Load(); n != 0 {
@@ -214,7 +214,7 @@ func TestGuard_DecidesWithinTheBudgetWhateverTheStoreDoes(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 500 {
 			wg.Go(func() {
-				d := decide(g, context.Background(), charges(open))
+				d := decide(context.Background(), g, charges(open))
 				if took := time.Since(start); took > failure.DefaultBudget || d.Reason != failure.RedisTimeout {
 					t.Errorf("decided %v after %v, want REDIS_TIMEOUT within %v", d.Reason, took, failure.DefaultBudget)
 				}
@@ -245,7 +245,7 @@ func TestGuard_AnswersBeforeTheCallersOwnDeadline(t *testing.T) {
 				start := time.Now()
 				ctx, cancel := context.WithDeadline(context.Background(), start.Add(tt.deadline))
 				defer cancel()
-				d := decide(g, ctx, charges(closed))
+				d := decide(ctx, g, charges(closed))
 				if got := time.Since(start); got != tt.want || d.Cause != tt.cause {
 					t.Errorf("decided after %v by %v, want %v by %v", got, d.Cause, tt.want, tt.cause)
 				}
@@ -263,7 +263,7 @@ func TestGuard_CancellationCountsForNothing(t *testing.T) {
 		for range 10 {
 			ctx, cancel := context.WithCancel(context.Background())
 			go func() { time.Sleep(ms); cancel() }()
-			if d := decide(g, ctx, charges(open)); d.Cause != failure.CauseCanceled || d.Allowed {
+			if d := decide(ctx, g, charges(open)); d.Cause != failure.CauseCanceled || d.Allowed {
 				t.Errorf("decision = %+v, want denied by canceled", d)
 			}
 			r.want(failure.HalfOpen)
@@ -280,7 +280,7 @@ func TestGuard_LateAnswersReachNobody(t *testing.T) {
 		var owed []*failure.Call
 		g, _ := newGuard(t, storeFunc(func(c *failure.Call) { owed = append(owed, c) }), nil, 0, failure.GuardConfig{})
 		for range 50 {
-			if d := decide(g, t.Context(), charges(closed)); d.Cause != failure.CauseDeadline {
+			if d := decide(t.Context(), g, charges(closed)); d.Cause != failure.CauseDeadline {
 				t.Fatalf("decision = %+v, want a timeout", d)
 			}
 			late := owed[len(owed)-1]
@@ -305,7 +305,7 @@ func TestGuard_AnAnswerAtTheLastInstant(t *testing.T) {
 		got := map[failure.Reason]int{}
 		for i := range 400 {
 			answering = i%2 == 0
-			d := decide(g, context.Background(), charges(closed))
+			d := decide(context.Background(), g, charges(closed))
 			if got[d.Reason]++; !answering && d.Cause != failure.CauseDeadline {
 				t.Fatalf("request %d, which nobody answers, got %+v", i, d)
 			}
@@ -351,16 +351,16 @@ func TestGuard_ShedsAtTheInFlightCap(t *testing.T) {
 		g, _ := newGuard(t, storeFunc(silent), nil, 0, failure.GuardConfig{MaxInFlight: 3})
 		var wg sync.WaitGroup
 		for range 3 {
-			wg.Go(func() { decide(g, context.Background(), charges(closed)) })
+			wg.Go(func() { decide(context.Background(), g, charges(closed)) })
 		}
 		synctest.Wait()
 		start := time.Now()
-		d := decide(g, t.Context(), charges(closed))
+		d := decide(t.Context(), g, charges(closed))
 		if d.Cause != failure.CauseOverload || d.Reason != failure.FailClosed || time.Since(start) != 0 {
 			t.Errorf("decision = %+v after %v, want FAIL_CLOSED by overload at once", d, time.Since(start))
 		}
 		wg.Wait()
-		if d := decide(g, t.Context(), charges(closed)); d.Cause != failure.CauseDeadline {
+		if d := decide(t.Context(), g, charges(closed)); d.Cause != failure.CauseDeadline {
 			t.Errorf("decision after the rush = %+v, want to ask the store again", d)
 		}
 	})
@@ -381,7 +381,7 @@ func TestGuard_AStoresPanicIsTheCallersAndLeavesNothingBehind(t *testing.T) {
 							t.Errorf("Decide panicked with %v, want %v", got, bug)
 						}
 					}()
-					decide(g, t.Context(), charges(open))
+					decide(t.Context(), g, charges(open))
 				}()
 			}
 			if n := g.InFlight(); n != 0 {
@@ -396,7 +396,7 @@ func TestGuard_AnOpenBreakerAsksNobody(t *testing.T) {
 		var asked atomic.Int64
 		g, _ := newGuard(r.t, storeFunc(func(c *failure.Call) { asked.Add(1); c.Results[0].Allowed = true; c.Finish() }), r.Breaker, 0, failure.GuardConfig{})
 		r.open()
-		if d := decide(g, context.Background(), charges(closed)); d.Reason != failure.CircuitOpen {
+		if d := decide(context.Background(), g, charges(closed)); d.Reason != failure.CircuitOpen {
 			t.Errorf("decision = %+v, want CIRCUIT_OPEN", d)
 		}
 		if asked.Load() != 0 {
@@ -404,7 +404,7 @@ func TestGuard_AnOpenBreakerAsksNobody(t *testing.T) {
 		}
 		time.Sleep(500 * ms)
 		r.Proved()
-		if d := decide(g, context.Background(), charges(closed)); d.Reason != failure.Allowed {
+		if d := decide(context.Background(), g, charges(closed)); d.Reason != failure.Allowed {
 			t.Errorf("decision of the probe = %+v, want ALLOWED", d)
 		}
 		r.want(failure.Closed)
@@ -458,7 +458,7 @@ func offered(g *failure.Guard, perSecond int, d time.Duration) map[failure.Reaso
 	for i := range int(d.Seconds() * float64(perSecond)) {
 		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
 		wg.Go(func() {
-			r := decide(g, context.Background(), charges(closed)).Reason
+			r := decide(context.Background(), g, charges(closed)).Reason
 			mu.Lock()
 			got[r]++
 			mu.Unlock()
@@ -530,7 +530,7 @@ func TestGuard_AHiccupWith500InFlightIsOneFailure(t *testing.T) {
 	withLane(t, 0, 25*ms, func(r *rig, g *failure.Guard) {
 		var wg sync.WaitGroup
 		for range 500 {
-			wg.Go(func() { decide(g, context.Background(), charges(closed)) })
+			wg.Go(func() { decide(context.Background(), g, charges(closed)) })
 		}
 		r.until(22 * ms)
 		if got := r.Snapshot().Failures; got != 1 {
@@ -585,7 +585,7 @@ func ExampleGuard() {
 		panic(err)
 	}
 	for _, e := range []*limit.Endpoint{closed, open, open} {
-		d := decide(g, context.Background(), charges(e))
+		d := decide(context.Background(), g, charges(e))
 		fmt.Println(d.Answer(), d.Reason, d.Cause)
 	}
 	// Output:

@@ -24,6 +24,8 @@ func ServerCodec() grpc.ServerOption {
 }
 
 // shouldRateLimit stands where the generated handler would.
+//
+//nolint:revive // the order of its arguments is gRPC's
 func shouldRateLimit(
 	srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
 ) (any, error) {

@@ -61,7 +61,7 @@ func New(policies Policies, decider Decider, cfg Config) (*Server, error) {
 // names the field but never its value; FAILED_PRECONDITION for a request denied because the store cannot decide,
 // unless Config.Deny says otherwise; UNAVAILABLE while there are no policies at all.
 //
-// A gRPC server that was set up by Register and ServerCodec takes a shorter way, which leaves out the generated messages.
+// A gRPC server that was set up by Register and ServerCodec takes a shorter way, without the generated messages.
 func (s *Server) ShouldRateLimit(
 	ctx context.Context, in *ratelimitv3.RateLimitRequest,
 ) (*ratelimitv3.RateLimitResponse, error) {

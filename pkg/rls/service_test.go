@@ -11,7 +11,6 @@ import (
 	"github.com/honestlimit/ratelimit/internal/memstore"
 	"github.com/honestlimit/ratelimit/pkg/emergency"
 	"github.com/honestlimit/ratelimit/pkg/failure"
-	"github.com/honestlimit/ratelimit/pkg/limit"
 	"github.com/honestlimit/ratelimit/pkg/rls"
 )
 
@@ -128,30 +127,3 @@ type hanging struct{}
 func (hanging) Submit(*failure.Call) {}
 
 var _ rls.Decider = (*decider)(nil)
-
-// quiet is a decider that admits everything and allocates nothing.
-type quiet struct{}
-
-func (quiet) Decide(_ context.Context, _ []limit.Charge, results []limit.Result) failure.Decision {
-	results[0] = limit.Result{Allowed: true, Remaining: 1}
-	return failure.Decision{Reason: failure.Allowed, Allowed: true}
-}
-
-func BenchmarkServer_ShouldRateLimit(b *testing.B) {
-	limited := &decider{decide: func(_ []limit.Charge, results []limit.Result) failure.Decision {
-		results[0] = limit.Result{RetryAfter: time.Second, ResetAfter: time.Second}
-		return failure.Decision{Reason: failure.RateLimited, RetryAfter: time.Second}
-	}}
-	for name, d := range map[string]*decider{"answer=ok": admitting(), "answer=over_limit": limited} {
-		b.Run(name, func(b *testing.B) {
-			s := newServer(b, d, rls.Config{})
-			in := ask(tailor("acme"))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.ShouldRateLimit(b.Context(), in); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

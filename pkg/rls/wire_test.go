@@ -83,7 +83,9 @@ func requests() []*ratelimitv3.RateLimitRequest {
 		return &ratelimitv3.RateLimitRequest{Domain: "mesh", Descriptors: descriptors, HitsAddend: 3}
 	}
 	return []*ratelimitv3.RateLimitRequest{
-		{}, {Domain: "mesh"}, ask(&commonv3.RateLimitDescriptor{}),
+		{},
+		{Domain: "mesh"},
+		ask(&commonv3.RateLimitDescriptor{}),
 		ask(override(typev3.RateLimitUnit_DAY, nil), override(typev3.RateLimitUnit_HOUR, wrapperspb.UInt32(3))),
 		ask(override(typev3.RateLimitUnit_UNKNOWN, nil)), ask(override(typev3.RateLimitUnit_DAY, wrapperspb.UInt32(0))),
 		ask(&commonv3.RateLimitDescriptor{IsNegativeHits: true}),
