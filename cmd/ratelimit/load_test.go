@@ -28,7 +28,12 @@ func silent(t *testing.T, network, address string) string {
 	ratelimitv3.RegisterRateLimitServiceServer(server, ratelimitv3.UnimplementedRateLimitServiceServer{})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	t.Cleanup(func() { server.Stop(); <-served })
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
 	return listener.Addr().String()
 }
 

@@ -106,7 +106,7 @@ func (r *runner) supervise(ctx context.Context, done <-chan struct{}, giveUp fun
 			r.end()
 		case <-ended:
 			ended = nil
-			r.meter.finish()
+			_ = r.meter.finish() // kept, and told at the end
 			drained = time.After(r.cfg.Drain)
 		case <-drained:
 			giveUp()

@@ -51,7 +51,7 @@ func (s *Source) watchOnce(ctx context.Context, tick <-chan time.Time) {
 			return
 		case <-tick:
 			return
-		case <-notifier.Errors: // events were lost
+		case _ = <-notifier.Errors: //nolint:staticcheck // events were lost, whatever the reason
 			return
 		}
 	}
