@@ -29,6 +29,7 @@ test: ## Run every test, on real Envoy, Redis and docker-compose; installs what 
 	scripts/needs.sh gcc curl redis-server redis-sentinel h2load dockerd docker-compose
 	scripts/envoy.sh
 	$(GO) test -race -shuffle=on $(PARTS)
+	$(GO) test -run Allocat $(PARTS) # the race detector allocates, so these tests are built without it
 	$(GO) test -race -shuffle=on -p 1 -timeout 15m $(WHOLE)
 
 check: vet lint tidy ## Vet, lint, formatting, tidy go.mod
