@@ -14,6 +14,8 @@ import (
 
 type healthCmd struct {
 	GRPC    string        `name:"grpc" default:"127.0.0.1:8081" placeholder:"ADDR" help:"host:port or unix:PATH of the service (${default})."`
+	Cert    string        `placeholder:"FILE" help:"PEM certificate to show to a service with --grpc-client-ca. Implies --tls."`
+	Key     string        `placeholder:"FILE" help:"PEM key of --cert."`
 	TLS     bool          `name:"tls" help:"Speak TLS, to a service with --grpc-cert. Its certificate is not verified: nothing is told that the health service would not tell anyone."`
 	Timeout time.Duration `default:"1s" placeholder:"TIME" help:"How long to wait for the answer (${default})."`
 }
@@ -26,9 +28,9 @@ health check of a container. A service that drains does not serve.`
 
 // Run asks once.
 func (c *healthCmd) Run(s *streams) error {
-	transport := insecure.NewCredentials()
-	if c.TLS {
-		transport = credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // see the flag's help
+	transport, err := c.transport()
+	if err != nil {
+		return &usageError{command: "health", err: err}
 	}
 	conn, err := grpc.NewClient(c.GRPC, grpc.WithTransportCredentials(transport))
 	if err != nil {
@@ -46,4 +48,20 @@ func (c *healthCmd) Run(s *streams) error {
 	}
 	_, err = fmt.Fprintln(s.out, "serving")
 	return err
+}
+
+func (c *healthCmd) transport() (credentials.TransportCredentials, error) {
+	if !c.TLS && c.Cert+c.Key == "" {
+		return insecure.NewCredentials(), nil
+	}
+	cfg := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see the flag's help
+	if c.Cert+c.Key == "" {
+		return credentials.NewTLS(cfg), nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("--cert, --key: %w", err)
+	}
+	cfg.Certificates = []tls.Certificate{pair}
+	return credentials.NewTLS(cfg), nil
 }

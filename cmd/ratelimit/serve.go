@@ -23,7 +23,7 @@ type serveCmd struct {
 	Policies string `required:"" group:"Policies" placeholder:"PATH" help:"Policy file, or directory of *.yaml and *.yml files. Read again when they change, and on SIGHUP."`
 
 	GRPC         string `name:"grpc" group:"gRPC (for Envoy)" default:"127.0.0.1:8081" placeholder:"ADDR" help:"host:port or unix:PATH to answer Envoy on (${default})."`
-	GRPCCert     string `name:"grpc-cert" group:"gRPC (for Envoy)" placeholder:"FILE" help:"PEM certificate: speak TLS. Read again when it changes."`
+	GRPCCert     string `name:"grpc-cert" group:"gRPC (for Envoy)" placeholder:"FILE" help:"PEM certificate: speak TLS. Read again when it changes. Envoy must then offer ALPN h2 (alpn_protocols in its UpstreamTlsContext)."`
 	GRPCKey      string `name:"grpc-key" group:"gRPC (for Envoy)" placeholder:"FILE" help:"PEM key of --grpc-cert."`
 	GRPCClientCA string `name:"grpc-client-ca" group:"gRPC (for Envoy)" placeholder:"FILE" help:"PEM authorities: callers must show a certificate of one of them (mutual TLS)."`
 	Deny         string `group:"gRPC (for Envoy)" enum:"grpc_error,over_limit" default:"grpc_error" placeholder:"MODE" help:"How a request is denied while the store cannot decide: grpc_error (Envoy's failure_mode_deny makes the 503) or over_limit (a local reply mapper must make it) (${default})."`

@@ -85,4 +85,4 @@ func TestStore_WithBreaker(t *testing.T) {
 
 type denyAll struct{}
 
-func (denyAll) Take([]limit.Charge) (time.Duration, bool) { return 0, false }
+func (denyAll) Take([]limit.Charge) (time.Duration, int, bool) { return 0, 0, false }

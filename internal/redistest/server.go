@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	children "github.com/honestlimit/ratelimit/test/process"
 )
 
 // Config says what kind of server a test needs. The zero value is a plain one on a free loopback port.
@@ -121,7 +123,13 @@ func (s *Server) Restart() {
 }
 
 // Freeze stops the process in its tracks: its kernel still accepts connections, and nobody answers them.
-func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
+func (s *Server) Freeze() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+	Eventually(s.t, "redis-server to freeze", func() bool {
+		return children.Frozen(s.current().cmd.Process.Pid) == nil
+	})
+}
 
 // Thaw lets a frozen process go on.
 func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }

@@ -111,7 +111,7 @@ func TestDecisions_KnowsOnlyConfiguredNames(t *testing.T) {
 	})
 }
 
-func TestEmergency_CountsEveryEndpointOfARequest(t *testing.T) {
+func TestEmergency_CountsWhoPaidAndWhoDenied(t *testing.T) {
 	other := tailor()
 	other.ID = "other"
 	charges := []limit.Charge{charge(tailor()), charge(other)}
@@ -122,15 +122,16 @@ func TestEmergency_CountsEveryEndpointOfARequest(t *testing.T) {
 			`ratelimit_emergency_tokens_total{domain="mesh",endpoint_id="other"}`:                      2,
 		},
 		false: {
-			`ratelimit_emergency_total{domain="mesh",endpoint_id="other",result="denied"}`:   1,
-			`ratelimit_emergency_total{domain="mesh",endpoint_id="other",result="admitted"}`: 0,
-			`ratelimit_emergency_tokens_total{domain="mesh",endpoint_id="resumint.tailor"}`:  0,
+			`ratelimit_emergency_total{domain="mesh",endpoint_id="other",result="denied"}`:           1,
+			`ratelimit_emergency_total{domain="mesh",endpoint_id="other",result="admitted"}`:         0,
+			`ratelimit_emergency_total{domain="mesh",endpoint_id="resumint.tailor",result="denied"}`: 0,
+			`ratelimit_emergency_tokens_total{domain="mesh",endpoint_id="resumint.tailor"}`:          0,
 		},
 	} {
 		reg := prometheus.NewRegistry()
 		e := telemetry.NewEmergency(reg, admits)
 		e.Configure([]*limit.Endpoint{tailor(), other, ingest()})
-		if _, ok := e.Take(charges); ok != bool(admits) {
+		if _, _, ok := e.Take(charges); ok != bool(admits) {
 			t.Errorf("Take() = %v, want %v", ok, admits)
 		}
 		want(t, reg, wanted)

@@ -32,19 +32,20 @@ func NewEmergency(reg prometheus.Registerer, next failure.Emergency) *Emergency 
 	}
 }
 
-// Take has next decide, and counts the answer for every endpoint that was charged.
-func (e *Emergency) Take(charges []limit.Charge) (retryAfter time.Duration, ok bool) {
-	retryAfter, ok = e.next.Take(charges)
+// Take has next decide, and counts the answer: for the endpoint that denied, or for all that were charged.
+func (e *Emergency) Take(charges []limit.Charge) (retryAfter time.Duration, denied int, ok bool) {
+	retryAfter, denied, ok = e.next.Take(charges)
+	if !ok {
+		at := charges[denied].Endpoint
+		e.total.WithLabelValues(at.Domain, at.ID, resultDenied).Inc()
+		return retryAfter, denied, false
+	}
 	for i := range charges {
 		at := charges[i].Endpoint
-		if !ok {
-			e.total.WithLabelValues(at.Domain, at.ID, resultDenied).Inc()
-			continue
-		}
 		e.total.WithLabelValues(at.Domain, at.ID, resultAdmitted).Inc()
 		e.tokens.WithLabelValues(at.Domain, at.ID).Add(float64(charges[i].Cost))
 	}
-	return retryAfter, ok
+	return 0, 0, true
 }
 
 // Configure tells which endpoints there are, at start and after every reload: those that fail open have series from

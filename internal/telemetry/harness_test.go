@@ -80,7 +80,7 @@ func (d deciding) Decide(context.Context, []limit.Charge, []limit.Result) failur
 // metering is an emergency limiter that admits or denies everything.
 type metering bool
 
-func (m metering) Take([]limit.Charge) (time.Duration, bool) { return 0, bool(m) }
+func (m metering) Take([]limit.Charge) (time.Duration, int, bool) { return 0, 1, bool(m) }
 
 func tailor() *limit.Endpoint {
 	return &limit.Endpoint{

@@ -49,7 +49,7 @@ var (
 	emergencyTokensTotal = Metric{
 		"ratelimit_emergency_tokens_total", Counter,
 		[]string{"domain", "endpoint_id"},
-		"Tokens that the emergency limiter gave out, which the store never counted.", nil,
+		"Cost, in tokens, of the requests that the emergency limiter admitted and the store never counted.", nil,
 	}
 	breakerState = Metric{
 		"ratelimit_breaker_state", Gauge,

@@ -52,19 +52,21 @@ func (l *Limiter) Configure(endpoints []*limit.Endpoint) {
 	l.buckets.Store(&buckets)
 }
 
-// Take admits all charges, or none and says when it would. A cost above an endpoint's capacity counts as the
-// capacity. A cost of 0 asks whether one more would fit. An endpoint that was never configured has no meter, and so
-// is denied.
-func (l *Limiter) Take(charges []limit.Charge) (retryAfter time.Duration, ok bool) {
+// Take admits all charges, or none and says when it would, and which charge has to wait that long. A cost above an
+// endpoint's capacity counts as the capacity. A cost of 0 asks whether one more would fit. An endpoint that was never
+// configured has no meter, and so is denied.
+func (l *Limiter) Take(charges []limit.Charge) (retryAfter time.Duration, denied int, ok bool) {
 	buckets, now := *l.buckets.Load(), time.Since(l.start).Microseconds()
-	if wait := longestWait(buckets, charges, now); wait > 0 {
-		return wait, false
+	if wait, i := longestWait(buckets, charges, now); wait > 0 {
+		return wait, i, false
 	}
 	return pay(buckets, charges, now)
 }
 
 // pay takes all charges, which fitted a moment ago, and gives back what it took if one no longer does.
-func pay(buckets map[name]*bucket, charges []limit.Charge, now int64) (retryAfter time.Duration, ok bool) {
+func pay(
+	buckets map[name]*bucket, charges []limit.Charge, now int64,
+) (retryAfter time.Duration, denied int, ok bool) {
 	for i := range charges {
 		b, cost := demand(buckets, charges, i)
 		if b == nil || b.spend(now, cost) {
@@ -75,23 +77,29 @@ func pay(buckets map[name]*bucket, charges []limit.Charge, now int64) (retryAfte
 				paid.refund(cost)
 			}
 		}
-		return max(b.wait(now, cost), time.Microsecond), false
+		return max(b.wait(now, cost), time.Microsecond), i, false
 	}
-	return 0, true
+	return 0, 0, true
 }
 
-func longestWait(buckets map[name]*bucket, charges []limit.Charge, now int64) time.Duration {
-	var longest time.Duration
+// longestWait returns how long all charges must wait, and which of them is to blame.
+func longestWait(
+	buckets map[name]*bucket, charges []limit.Charge, now int64,
+) (longest time.Duration, denied int) {
 	for i := range charges {
 		e := charges[i].Endpoint
 		if buckets[name{e.Domain, e.ID}] == nil {
-			return unknownRetry
+			return unknownRetry, i
 		}
-		if b, cost := demand(buckets, charges, i); b != nil {
-			longest = max(longest, b.wait(now, cost))
+		b, cost := demand(buckets, charges, i)
+		if b == nil {
+			continue
+		}
+		if wait := b.wait(now, cost); wait > longest {
+			longest, denied = wait, i
 		}
 	}
-	return longest
+	return longest, denied
 }
 
 // demand returns the bucket that charge i draws on and what all charges together want of it; nil if an earlier

@@ -91,7 +91,7 @@ func TestLimiter_Take(t *testing.T) {
 					time.Sleep(time.Until(start.Add(s.at)))
 					var got int64
 					for range s.n {
-						if _, ok := l.Take([]limit.Charge{charge(tt.endpoint, s.cost)}); ok {
+						if _, _, ok := l.Take([]limit.Charge{charge(tt.endpoint, s.cost)}); ok {
 							got++
 						}
 					}
@@ -111,7 +111,7 @@ func TestLimiter_DeniedRequestsWriteNothing(t *testing.T) {
 		e := endpoint("e", 10, time.Second)
 		l, admitted := limiter(e), 0
 		for range 10_000 {
-			if _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok {
+			if _, _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok {
 				admitted++
 			}
 			time.Sleep(time.Millisecond)
@@ -127,16 +127,16 @@ func TestLimiter_RetryAfterIsExact(t *testing.T) {
 		e := endpoint("e", 7, time.Minute)
 		l := limiter(e)
 		for i := range 20 {
-			wait, ok := l.Take([]limit.Charge{charge(e, 1)})
+			wait, _, ok := l.Take([]limit.Charge{charge(e, 1)})
 			if ok {
 				continue
 			}
 			time.Sleep(wait - time.Microsecond)
-			if _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok {
+			if _, _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok {
 				t.Fatalf("round %d: admitted before its RetryAfter of %v", i, wait)
 			}
 			time.Sleep(time.Microsecond)
-			if _, ok := l.Take([]limit.Charge{charge(e, 1)}); !ok {
+			if _, _, ok := l.Take([]limit.Charge{charge(e, 1)}); !ok {
 				t.Fatalf("round %d: denied after its RetryAfter of %v", i, wait)
 			}
 		}
@@ -149,12 +149,13 @@ func TestLimiter_SeveralBucketsAllOrNothing(t *testing.T) {
 		l := limiter(wide, narrow)
 		both := []limit.Charge{charge(wide, 1), charge(narrow, 1)}
 		for i, want := range []bool{true, true, false, false} {
-			if _, ok := l.Take(both); ok != want {
-				t.Errorf("request %d: admitted %v, want %v", i, ok, want)
+			_, denied, ok := l.Take(both)
+			if ok != want || !ok && denied != 1 {
+				t.Errorf("request %d: admitted %v, denied by %d, want %v, and the narrow one to blame", i, ok, denied, want)
 			}
 		}
 		for i := range 9 { // 8 are left: the denied requests took none
-			if _, ok := l.Take([]limit.Charge{charge(wide, 1)}); ok != (i < 8) {
+			if _, _, ok := l.Take([]limit.Charge{charge(wide, 1)}); ok != (i < 8) {
 				t.Errorf("request %d on the wide bucket: admitted %v", i, ok)
 			}
 		}
@@ -165,10 +166,10 @@ func TestLimiter_TwoChargesOnOneEndpointAddUp(t *testing.T) {
 	e := endpoint("e", 1, 24*time.Hour)
 	e.Fallback.Micro *= 3 * 24 * 3600 // 3 a second
 	l := limiter(e)
-	if _, ok := l.Take([]limit.Charge{charge(e, 2), charge(e, 2)}); !ok {
+	if _, _, ok := l.Take([]limit.Charge{charge(e, 2), charge(e, 2)}); !ok {
 		t.Fatal("a cost above the capacity must count as the capacity")
 	}
-	if _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok {
+	if _, _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok {
 		t.Error("two charges of 2 on a bucket of 3 left a token")
 	}
 }
@@ -177,7 +178,7 @@ func TestLimiter_ConfigureKeepsBucketsOfTheSameRate(t *testing.T) {
 	same, changed, gone := endpoint("same", 1, time.Hour), endpoint("changed", 1, time.Hour), endpoint("gone", 1, time.Hour)
 	l := limiter(same, changed, gone)
 	for _, e := range []*limit.Endpoint{same, changed, gone} {
-		if _, ok := l.Take([]limit.Charge{charge(e, 1)}); !ok {
+		if _, _, ok := l.Take([]limit.Charge{charge(e, 1)}); !ok {
 			t.Fatalf("%s: a full bucket denied", e.ID)
 		}
 	}
@@ -185,7 +186,7 @@ func TestLimiter_ConfigureKeepsBucketsOfTheSameRate(t *testing.T) {
 	respelt := endpoint("same", 24, 24*time.Hour)
 	l.Configure([]*limit.Endpoint{respelt, changed})
 	for e, want := range map[*limit.Endpoint]bool{same: false, changed: true, gone: false} {
-		if _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok != want {
+		if _, _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok != want {
 			t.Errorf("%s after the reload: admitted %v, want %v", e.ID, ok, want)
 		}
 	}
@@ -198,7 +199,7 @@ func TestLimiter_EndpointWithoutMeterIsDenied(t *testing.T) {
 	invalid.Fallback = limit.Rate{}
 	l := limiter(closed, invalid)
 	for _, e := range []*limit.Endpoint{closed, invalid, endpoint("unknown", 1, time.Second)} {
-		if wait, ok := l.Take([]limit.Charge{charge(e, 1)}); ok || wait <= 0 {
+		if wait, _, ok := l.Take([]limit.Charge{charge(e, 1)}); ok || wait <= 0 {
 			t.Errorf("%s: Take = %v, %v, want a denial with a time", e.ID, wait, ok)
 		}
 	}
@@ -222,7 +223,7 @@ func TestLimiter_ConcurrentTakesNeverExceedCapacity(t *testing.T) {
 					charges := [][]limit.Charge{
 						{charge(a, 1)}, {charge(b, 1)}, {charge(a, 1), charge(b, 1)},
 					}[n]
-					if _, ok := l.Take(charges); !ok {
+					if _, _, ok := l.Take(charges); !ok {
 						continue
 					}
 					if n != 1 {
@@ -270,7 +271,7 @@ func ExampleLimiter() {
 	l := emergency.New()
 	l.Configure([]*limit.Endpoint{tailor})
 	for range 3 {
-		_, ok := l.Take([]limit.Charge{{Key: "k", Cost: 1, Endpoint: tailor}})
+		_, _, ok := l.Take([]limit.Charge{{Key: "k", Cost: 1, Endpoint: tailor}})
 		fmt.Println(ok)
 	}
 	// Output:

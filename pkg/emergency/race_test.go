@@ -18,7 +18,7 @@ func TestPay_LosingARaceGivesEverythingBack(t *testing.T) {
 	if !buckets[name{id: "last"}].spend(0, 2) {
 		t.Fatal("a full bucket denied")
 	}
-	if wait, ok := pay(buckets, charges, 0); ok || wait <= 0 {
+	if wait, _, ok := pay(buckets, charges, 0); ok || wait <= 0 {
 		t.Errorf("pay = %v, %v, want a denial with a time", wait, ok)
 	}
 	if first := buckets[name{id: "first"}]; !first.spend(0, 2) {

@@ -16,10 +16,11 @@ const DefaultBudget = 20 * time.Millisecond
 
 // Emergency meters fail_open endpoints while the store is away.
 //
-// Take must admit all charges or none, must never block, and must charge nothing when it denies. retryAfter is its
-// estimate of when the same charges would be admitted, 0 if it admits them.
+// Take must admit all charges or none, must never block, and must charge nothing when it denies. If it denies,
+// retryAfter is its estimate of when the same charges would be admitted, and denied the index of the charge that has to
+// wait that long.
 type Emergency interface {
-	Take(charges []limit.Charge) (retryAfter time.Duration, ok bool)
+	Take(charges []limit.Charge) (retryAfter time.Duration, denied int, ok bool)
 }
 
 // GuardConfig tunes a Guard. Zero values mean the defaults.
@@ -192,9 +193,9 @@ func (g *Guard) degraded(charges []limit.Charge, cause Cause) Decision {
 	if cause == CauseCanceled { // nobody hears the answer, so it costs no emergency token
 		return Decision{Reason: EmergencyLocalLimit, Cause: cause}
 	}
-	retryAfter, ok := g.emergency.Take(charges)
+	retryAfter, denied, ok := g.emergency.Take(charges)
 	if !ok {
-		return Decision{Reason: EmergencyLocalLimit, Cause: cause, RetryAfter: retryAfter}
+		return Decision{Reason: EmergencyLocalLimit, Cause: cause, RetryAfter: retryAfter, Governing: denied}
 	}
 	return Decision{Reason: reason(outcome, limit.FailOpen), Cause: cause, Allowed: true}
 }

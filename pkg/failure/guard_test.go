@@ -45,12 +45,12 @@ type meter struct {
 	tokens, asked atomic.Int64
 }
 
-func (m *meter) Take([]limit.Charge) (time.Duration, bool) {
+func (m *meter) Take(charges []limit.Charge) (time.Duration, int, bool) {
 	m.asked.Add(1)
 	if m.tokens.Add(-1) < 0 {
-		return 3 * time.Second, false
+		return 3 * time.Second, len(charges) - 1, false
 	}
-	return 0, true
+	return 0, 0, true
 }
 
 func newGuard(t testing.TB, s failure.Store, b *failure.Breaker, tokens int64, cfg failure.GuardConfig) (*failure.Guard, *meter) {
@@ -204,6 +204,13 @@ func TestGuard_AFailClosedPolicyWinsAndSpendsNoToken(t *testing.T) {
 	}
 	if n := m.asked.Load(); n != 0 {
 		t.Errorf("the emergency limiter was asked %d times, want 0", n)
+	}
+}
+
+func TestGuard_TheEmergencyLimiterNamesWhoGoverns(t *testing.T) {
+	g, _ := newGuard(t, storeFunc(func(c *failure.Call) { c.Fail(failure.CauseReset) }), nil, 0, failure.GuardConfig{})
+	if d := decide(t.Context(), g, charges(open, open, open)); d.Governing != 2 {
+		t.Errorf("decision = %+v, want charge 2 to govern, which the limiter blamed", d)
 	}
 }
 

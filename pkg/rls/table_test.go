@@ -26,11 +26,11 @@ func (f failing) Submit(c *failure.Call) { c.Fail(failure.Cause(f)) }
 // metering is an emergency limiter that has tokens left, or a wait of 1.2 s.
 type metering bool
 
-func (m metering) Take([]limit.Charge) (time.Duration, bool) {
+func (m metering) Take([]limit.Charge) (time.Duration, int, bool) {
 	if m {
-		return 0, true
+		return 0, 0, true
 	}
-	return 1200 * time.Millisecond, false
+	return 1200 * time.Millisecond, 0, false
 }
 
 // TestServer_AnswersByTheTable has every cell of the decision table but those of a store that answers.

@@ -5,8 +5,9 @@
 // say. It knows the product only through its command line and these outputs.
 //
 // The files of the harness are mesh_test.go (what runs), service_test.go, journal_test.go, metrics_test.go,
-// answer_test.go (one request and what is seen of it) and store_test.go (stores and their faults). Tests run one after
-// the other, as a machine of two cores needs it, and wait for conditions.
+// answer_test.go (one request and what is seen of it), store_test.go (stores and their faults), and of the tests in
+// edge_*_test.go, which are about everything but the store, edge_mesh_test.go, edge_peer_test.go and
+// edge_errand_test.go. Tests run one after the other, as a machine of two cores needs it, and wait for conditions.
 package e2e_test
 
 import (

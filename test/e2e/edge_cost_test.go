@@ -142,13 +142,13 @@ func TestCost_OnlyWhereThereIsOne(t *testing.T) {
 // request carries no proof: fail_closed is refused for that, and fail_open metered. A cost of 0 is read, and raised by
 // the service to the policy's minimum.
 func TestCost_NotCleaned(t *testing.T) {
-	m := newEditedMesh(t, meshConfig{Policies: complete},
-		edit{`format: "%REQ(x-pages)%"`, `format: "%REQ(x-raw)%"`},
-		edit{
+	m := newMesh(t, meshConfig{Policies: complete, Edits: []edit{
+		{`format: "%REQ(x-pages)%"`, `format: "%REQ(x-raw)%"`},
+		{
 			"      - metadata: *tenant\n",
 			"      - metadata: *tenant\n                      hits_addend: {format: \"%REQ(x-raw)%\"}\n",
 		},
-	)
+	}})
 	m.serve(t)
 	for _, raw := range []string{"", "junk", "-1", "99999999999999999999", "1000000001"} {
 		t.Run("unreadable "+raw, func(t *testing.T) { m.testUnread(t, raw) })

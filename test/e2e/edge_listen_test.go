@@ -133,9 +133,10 @@ func TestReflection(t *testing.T) {
 // Envoy finds the service on a unix socket, which outlives neither the service nor its being killed.
 func TestUnixSocket(t *testing.T) {
 	socket := filepath.Join(workshop, "grpc.sock") // its path may have 108 bytes, which one in t.TempDir could exceed
-	m := newEditedMesh(t, meshConfig{Policies: complete},
-		edit{"socket_address: $SERVICE", `pipe: {path: "` + socket + `"}`},
-		edit{"  - name: ratelimit\n    type: STRICT_DNS\n", "  - name: ratelimit\n    type: STATIC\n"})
+	m := newMesh(t, meshConfig{Policies: complete, Edits: []edit{
+		{"socket_address: $SERVICE", `pipe: {path: "` + socket + `"}`},
+		{"  - name: ratelimit\n    type: STRICT_DNS\n", "  - name: ratelimit\n    type: STATIC\n"},
+	}})
 	m.grpc = "unix:" + socket
 	s := m.serveMortal(t)
 	m.checkLeft(t, pdftalk, m.newTenant(t), "999")
@@ -179,7 +180,7 @@ func upstreamTLS(c *redistest.Certificates) edit {
 // Envoy and the service know each other by their certificates; whoever has none that counts is not heard.
 func TestMutualTLS(t *testing.T) {
 	certs, strangers := redistest.NewCertificates(t), redistest.NewCertificates(t)
-	m := newEditedMesh(t, meshConfig{Policies: complete}, upstreamTLS(certs))
+	m := newMesh(t, meshConfig{Policies: complete, Edits: []edit{upstreamTLS(certs)}})
 	m.serve(t, "--grpc-cert", certs.ServerCertFile, "--grpc-key", certs.ServerKeyFile, "--grpc-client-ca", certs.CAFile)
 	m.checkLeft(t, pdftalk, m.newTenant(t), "999")
 	m.checkDecidedFreely(t)
@@ -211,7 +212,7 @@ func TestMutualTLS_StrangerIsAnOutage(t *testing.T) {
 	certs, strangers := redistest.NewCertificates(t), redistest.NewCertificates(t)
 	strange := *certs
 	strange.ClientCertFile, strange.ClientKeyFile = strangers.ClientCertFile, strangers.ClientKeyFile
-	m := newEditedMesh(t, meshConfig{Policies: complete}, upstreamTLS(&strange))
+	m := newMesh(t, meshConfig{Policies: complete, Edits: []edit{upstreamTLS(&strange)}})
 	m.service = startService(t, m.grpc, m.secrets, "--policies", m.policies,
 		"--grpc-cert", certs.ServerCertFile, "--grpc-key", certs.ServerKeyFile, "--grpc-client-ca", certs.CAFile)
 	m.checkUndecided(t)

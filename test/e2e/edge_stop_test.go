@@ -163,8 +163,9 @@ func TestReplicaTerminated(t *testing.T) {
 	}
 	const one = "{endpoint: {address: {socket_address: $SERVICE}}}"
 	other := strings.Replace(one, "$SERVICE", socketAddress(addrs[0]), 1)
-	m := newEditedMesh(t, meshConfig{Policies: strings.Replace(roomy, "window: 60s", "window: 24h", 1)},
-		edit{one, one + ", " + other})
+	m := newMesh(t, meshConfig{
+		Policies: strings.Replace(roomy, "window: 60s", "window: 24h", 1), Edits: []edit{{one, one + ", " + other}},
+	})
 	st := newStore(t, m.secrets)
 	// The budget is large, so that no hiccup of the store is taken for a request that got lost.
 	flags := append(st.at(st.URL()), "--policies", m.policies, "--budget", "200ms")

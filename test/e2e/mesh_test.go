@@ -52,7 +52,13 @@ type meshConfig struct {
 	Policies string
 	// Patience is how long Envoy waits for the service; default longPatience.
 	Patience string
+	// Edits change envoy.yaml, as somebody might who takes over only parts of it.
+	Edits []edit
 }
+
+// edit changes one text of envoy.yaml, which must be there once. It may say $SERVICE for the socket address of the
+// service.
+type edit struct{ from, to string }
 
 // mesh is a trial: two stand-in backends, an Envoy in front of them, and the service that Envoy asks, once serve has
 // started one.
@@ -125,7 +131,7 @@ func (m *mesh) startEnvoy(t *testing.T, cfg meshConfig) {
 	upstreams.PDFTalk = listen(t, m.backends[pdftalk.service])
 	upstreams.Resumint = listen(t, m.backends[resumint.service])
 	for range 5 {
-		if err = m.tryEnvoy(t, path, filepath.Join(dir, "envoy.yaml"), upstreams, cfg.Patience); err == nil {
+		if err = m.tryEnvoy(t, path, filepath.Join(dir, "envoy.yaml"), upstreams, cfg); err == nil {
 			return
 		}
 		if !errors.Is(err, process.ErrExited) {
@@ -142,21 +148,20 @@ func listen(t *testing.T, h http.Handler) string {
 	return server.Listener.Addr().String()
 }
 
-func (m *mesh) tryEnvoy(t *testing.T, path, file string, cfg envoy.Config, patience string) error {
+func (m *mesh) tryEnvoy(t *testing.T, path, file string, upstreams envoy.Config, cfg meshConfig) error {
 	t.Helper()
 	addrs, err := process.FreeAddresses(3)
 	if err != nil {
 		return err
 	}
-	cfg.Listen, cfg.Admin, cfg.RateLimit = addrs[0], addrs[1], addrs[2]
-	text, err := envoy.Render(cfg)
+	upstreams.Listen, upstreams.Admin, upstreams.RateLimit = addrs[0], addrs[1], addrs[2]
+	text, err := envoy.Render(upstreams)
 	if err != nil {
 		return err
 	}
-	if strings.Count(text, productPatience) != 1 {
-		return fmt.Errorf("envoy.yaml does not say %s once: the tests no longer know its patience", productPatience)
+	for _, e := range append([]edit{{productPatience, cfg.Patience}}, cfg.Edits...) {
+		text = e.apply(t, text, addrs[2])
 	}
-	text = strings.Replace(text, productPatience, patience, 1)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -175,6 +180,22 @@ func (m *mesh) tryEnvoy(t *testing.T, path, file string, cfg envoy.Config, patie
 	ctx, cancel := deadline(t)
 	defer cancel()
 	return m.envoy.AwaitReady(ctx, process.HTTPOK(m.admin+"/ready"))
+}
+
+func (e edit) apply(t *testing.T, text, service string) string {
+	t.Helper()
+	address := strings.NewReplacer("$SERVICE", socketAddress(service))
+	from := address.Replace(e.from)
+	if n := strings.Count(text, from); n != 1 {
+		t.Fatalf("envoy.yaml says %q %d times, want once", from, n)
+	}
+	return strings.Replace(text, from, address.Replace(e.to), 1)
+}
+
+// socketAddress is how envoy.Render writes addr.
+func socketAddress(addr string) string {
+	host, port, _ := strings.Cut(addr, ":")
+	return fmt.Sprintf("{address: %q, port_value: %s}", host, port)
 }
 
 func (m *mesh) endEnvoy(t *testing.T) {

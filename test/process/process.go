@@ -7,11 +7,15 @@ package process
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -107,8 +111,38 @@ func (p *Process) Signal(s os.Signal) error {
 	return nil
 }
 
-// Freeze stops the child where it is, as a machine in trouble would: its sockets stay open and say nothing.
-func (p *Process) Freeze() error { return p.Signal(syscall.SIGSTOP) }
+// Freeze stops the child where it is, as a machine in trouble would: its sockets stay open and say nothing. It returns
+// when every thread of the child has stopped, or the child has ended: a busy machine delivers the signal late.
+func (p *Process) Freeze() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.grace)
+	defer cancel()
+	return Await(ctx, p.name+" to freeze", func(context.Context) error { return Frozen(p.PID()) })
+}
+
+// Frozen checks that no thread of the process runs. A process that has ended runs no thread.
+func Frozen(pid int) error {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil {
+		return fmt.Errorf("process: %w", err)
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("process: %w", err)
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ") // the name before it may hold anything but this
+		if state, _, _ := strings.Cut(rest, " "); state != "T" && state != "Z" {
+			return fmt.Errorf("process: %s is in state %s", thread, state)
+		}
+	}
+	return nil
+}
 
 // Thaw lets a frozen child go on.
 func (p *Process) Thaw() error { return p.Signal(syscall.SIGCONT) }
