@@ -138,7 +138,15 @@ type redisPage struct {
 	Connected int        `json:"lanes_connected"`
 	Queued    int        `json:"queued"`
 	InFlight  int        `json:"in_flight"`
+	DenyCache denyPage   `json:"deny_cache"`
 	LastError *errorPage `json:"last_error,omitempty"`
+}
+
+type denyPage struct {
+	Entries int    `json:"entries"`
+	Hits    uint64 `json:"hits"`
+	Kept    uint64 `json:"kept"`
+	Evicted uint64 `json:"evicted"`
 }
 
 type errorPage struct {
@@ -168,7 +176,7 @@ func (s *service) statePage() statePage {
 		now := s.backing.redis()
 		page.Redis = &redisPage{
 			Address: now.Address, Lanes: now.Lanes, Connected: now.Connected, Queued: now.Queued,
-			InFlight:  now.InFlight,
+			InFlight: now.InFlight, DenyCache: denyPage(now.DenyCache),
 			LastError: errorOf(now.LastError.Cause, now.LastError.Text, now.LastError.At),
 		}
 	}

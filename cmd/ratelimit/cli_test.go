@@ -15,7 +15,7 @@ func TestHelp_Teaches(t *testing.T) {
 		{[]string{"--help"}, []string{"serve", "check", "explain", "version", "ratelimit serve --policies"}},
 		{[]string{"serve", "--help"}, []string{
 			"$RATELIMIT_REDIS_PASSWORD_FILE", "RATELIMIT_REDIS_PASSWORD", "--budget", "20ms", "SIGHUP", "rediss://",
-			"--deny", "--[no-]breaker-early-end", "$RATELIMIT_GRPC",
+			"--deny", "--[no-]breaker-early-end", "--[no-]deny-cache", "$RATELIMIT_GRPC",
 		}},
 		{[]string{"check", "--help"}, []string{"FILE", "exit code 1", "ratelimit check policies/"}},
 		{[]string{"explain", "--help"}, []string{"KEY=VALUE", "--domain", "ratelimit explain"}},

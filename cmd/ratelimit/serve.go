@@ -35,6 +35,7 @@ type serveCmd struct {
 	RedisCert         string `group:"Store" placeholder:"FILE" help:"PEM certificate to show to the server."`
 	RedisKey          string `group:"Store" placeholder:"FILE" help:"PEM key of --redis-cert."`
 	RedisLanes        int    `group:"Store" default:"2" placeholder:"N" help:"Connections, each with its own pipeline; from 1 to 16, and more than 4 gain nothing (${default})."`
+	DenyCache         bool   `group:"Store" default:"true" negatable:"" help:"Answer for a bucket that Redis has just said denies, for as long as it must deny and at most a second, without asking again (on)."`
 
 	Budget               time.Duration `group:"Failure" default:"20ms" placeholder:"TIME" help:"The most that the store may hold up one request (${default}). Envoy's filter timeout must be larger."`
 	MaxInFlight          int           `group:"Failure" default:"16384" placeholder:"N" help:"Requests that wait for the store at once; more are decided as if it had timed out (${default})."`

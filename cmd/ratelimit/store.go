@@ -60,7 +60,7 @@ func (c *serveCmd) openRedis(reg prometheus.Registerer, password string, events 
 	hooks := telemetry.NewStore(reg).Hooks()
 	hooks.Panicked = events.panicked
 	store, err := redisstore.New(resolver, breaker, redisstore.Config{
-		Lanes: c.RedisLanes, Budget: c.Budget, Hooks: hooks,
+		Lanes: c.RedisLanes, Budget: c.Budget, NoDenyCache: !c.DenyCache, Hooks: hooks,
 	})
 	if err != nil {
 		return nil, err

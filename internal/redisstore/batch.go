@@ -95,6 +95,7 @@ func (l *lane) exchange(c *conn, forgiven failure.Cause) (lost failure.Cause) {
 	s.inFlight.Add(int64(len(l.batch)))
 	defer s.inFlight.Add(-int64(len(l.batch)))
 	l.sent()
+	l.asked = s.denials.asking()
 	start := time.Now()
 	reply, err := c.decide(l.args)
 	took := time.Since(start)
@@ -118,6 +119,7 @@ func (l *lane) exchange(c *conn, forgiven failure.Cause) (lost failure.Cause) {
 	if worst == failure.CauseNone {
 		return failure.CauseNone
 	}
+	s.denials.forgetAll() // from here on fail modes decide
 	return l.verdict(worst, err)
 }
 
@@ -168,6 +170,7 @@ func (l *lane) complete(keep failure.Cause) {
 		e := l.batch[i]
 		switch e.cause {
 		case failure.CauseNone:
+			l.store.denials.learn(e.call.Charges, e.call.Results, l.asked)
 			l.batch[i].call = nil
 			e.call.Finish()
 		case keep:

@@ -35,6 +35,8 @@ type Config struct {
 	ProofInterval time.Duration
 	// Budget is the longest round trip that proves a store to work. Default failure.DefaultBudget.
 	Budget time.Duration
+	// NoDenyCache has the store asked about buckets that have just denied, too.
+	NoDenyCache bool
 	// Hooks are told what the store does. Default: nobody is told.
 	Hooks Hooks
 }

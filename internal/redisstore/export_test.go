@@ -21,3 +21,23 @@ var (
 	Lost      = (*backoff).lost
 	Wait      = (*backoff).wait
 )
+
+// DenyCache is the cache without a store around it.
+type DenyCache = denyCache
+
+// NewDenyCache, and what is done to a cache.
+var (
+	NewDenyCache = newDenyCache
+	Asking       = (*denyCache).asking
+	Empty        = (*denyCache).empty
+	Deny         = (*denyCache).deny
+	Learn        = (*denyCache).learn
+	ForgetAll    = (*denyCache).forgetAll
+	CacheStats   = (*denyCache).stats
+)
+
+// The bounds of a cache.
+const (
+	DenialLife    = denialLife
+	DenyCacheSize = denyCacheSize
+)

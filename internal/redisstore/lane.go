@@ -22,6 +22,7 @@ type lane struct {
 	batch  []entry
 	args   []any
 	packed []byte
+	asked  asked
 	trip   failure.Trip
 	owing  bool // trip was begun and not yet ended
 }

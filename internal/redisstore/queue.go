@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
@@ -11,12 +12,13 @@ type queue struct {
 	// wake has a token while there may be calls that no lane has been woken for.
 	wake chan struct{}
 
-	mu       sync.Mutex
-	ring     []*failure.Call
-	head     int
-	count    int
-	refusing failure.Cause // of every push; CauseNone: it is open
-	closed   bool
+	refusing atomic.Uint32 // the failure.Cause of every push, CauseNone: it is open; written under mu
+
+	mu     sync.Mutex
+	ring   []*failure.Call
+	head   int
+	count  int
+	closed bool
 }
 
 func newQueue(size int) *queue {
@@ -27,8 +29,8 @@ func newQueue(size int) *queue {
 func (q *queue) push(c *failure.Call) failure.Cause {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.refusing != failure.CauseNone {
-		return q.refusing
+	if cause := q.refusal(); cause != failure.CauseNone {
+		return cause
 	}
 	if q.count == len(q.ring) {
 		return failure.CauseQueueFull
@@ -60,7 +62,7 @@ func (q *queue) open() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
-		q.refusing = failure.CauseNone
+		q.refusing.Store(uint32(failure.CauseNone))
 	}
 }
 
@@ -69,7 +71,7 @@ func (q *queue) refuse(c failure.Cause) []*failure.Call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
-		q.refusing = c
+		q.refusing.Store(uint32(c))
 	}
 	return q.drain()
 }
@@ -78,9 +80,13 @@ func (q *queue) refuse(c failure.Cause) []*failure.Call {
 func (q *queue) close() []*failure.Call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.closed, q.refusing = true, failure.CauseClosed
+	q.closed = true
+	q.refusing.Store(uint32(failure.CauseClosed))
 	return q.drain()
 }
+
+// refusal is what a push fails of now, CauseNone unless none is let in. It never blocks.
+func (q *queue) refusal() failure.Cause { return failure.Cause(q.refusing.Load()) }
 
 func (q *queue) len() int {
 	q.mu.Lock()

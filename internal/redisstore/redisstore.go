@@ -5,6 +5,9 @@
 // takes nothing, so the others carry on. Connections are opened, and proved to work, off the request path; a call
 // never waits for a dial, but for the very first one.
 //
+// A bucket that has just denied is remembered for as long as it must, a second at most, and answers for itself then: a
+// flood of requests that cannot be admitted does not reach Redis (docs/decisions/0008).
+//
 // It knows nothing of budgets, tables or policies. What happens to the store is told to a Health (the breaker) as
 // evidence, to Hooks as numbers, and to each call as a cause. All types are safe for concurrent use.
 package redisstore
@@ -47,6 +50,7 @@ type Store struct {
 	queue    *queue
 	dials    *backoff
 	reloads  reloads
+	denials  *denyCache
 	inFlight atomic.Int64
 
 	mu        sync.Mutex
@@ -72,6 +76,8 @@ type Stats struct {
 	Address string
 	// LastError is the newest trouble; its Cause is CauseNone if there was none.
 	LastError LastError
+	// DenyCache is all zero while the cache is off.
+	DenyCache DenyCacheStats
 }
 
 // New returns a store whose lanes connect where resolver says. It connects when Run is called.
@@ -84,15 +90,24 @@ func New(resolver Resolver, health Health, cfg Config) (*Store, error) {
 	}
 	cfg = cfg.withDefaults()
 	script := scripts.Decide()
+	size := denyCacheSize
+	if cfg.NoDenyCache {
+		size = 0
+	}
 	return &Store{
 		resolver: resolver, health: health, cfg: cfg, script: script, sha: sha1Hex(script),
 		queue: newQueue(cfg.QueueSize), dials: newBackoff(cfg.BackoffMin, cfg.BackoffMax),
+		denials: newDenyCache(size),
 	}, nil
 }
 
 // Submit queues c. It fails it at once if the queue is full, or if there is no connection and an attempt to get one
-// has failed.
+// has failed. It finishes it at once if the store has just said that every bucket of it denies.
 func (s *Store) Submit(c *failure.Call) {
+	if !s.denials.empty() && s.asks() && s.denials.deny(c.Charges, c.Results) {
+		c.Finish()
+		return
+	}
 	cause := s.queue.push(c)
 	if cause == failure.CauseNone {
 		return
@@ -101,6 +116,12 @@ func (s *Store) Submit(c *failure.Call) {
 		s.cfg.Hooks.dropped(cause, 1)
 	}
 	c.Fail(cause)
+}
+
+// asks tells whether a call would reach the store. If not, what the store said before is no answer: the request's own
+// fail mode decides it. Nor is it one to a request that must find out whether the store works again.
+func (s *Store) asks() bool {
+	return s.health.State() == failure.Closed && s.queue.refusal() == failure.CauseNone
 }
 
 // Run connects the lanes and serves until ctx ends. Then it fails what is queued, waits for what is in flight, and
@@ -118,16 +139,18 @@ func (s *Store) Run(ctx context.Context) {
 
 // Stats returns the numbers as they stand.
 func (s *Store) Stats() Stats {
+	denials := s.denials.stats()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stats{
 		Lanes: s.cfg.Lanes, Connected: s.connected, Queued: s.queue.len(), InFlight: int(s.inFlight.Load()),
-		Address: s.address, LastError: s.last,
+		Address: s.address, LastError: s.last, DenyCache: denials,
 	}
 }
 
 // up tells that a lane serves.
 func (s *Store) up() {
+	s.denials.forgetAll() // the server may be another one, or empty
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.connected++

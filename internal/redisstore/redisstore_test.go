@@ -57,16 +57,9 @@ func ExampleNew() {
 func BenchmarkStore(b *testing.B) {
 	server := redistest.Start(b, redistest.Config{})
 	b.Run("client=lanes", func(b *testing.B) {
-		r := run(b, at(b, server.URL()), redisstore.Config{})
+		r := run(b, at(b, server.URL()), redisstore.Config{NoDenyCache: true})
 		r.serving()
-		concurrently(b, server, func() error {
-			c := r.submit(charge("k", 1))
-			<-c.Done()
-			if c.Cause() != failure.CauseNone {
-				return fmt.Errorf("%v", c.Cause())
-			}
-			return nil
-		})
+		concurrently(b, server, func() error { return r.decide(charge("k", 1)) })
 	})
 	b.Run("client=pool", func(b *testing.B) {
 		client := redis.NewClient(&redis.Options{
@@ -84,6 +77,32 @@ func BenchmarkStore(b *testing.B) {
 			return client.EvalSha(context.Background(), sha, []string{c.Key}, packed).Err()
 		})
 	})
+}
+
+// BenchmarkStore_Flood is a flood of one tenant that is allowed a token an hour.
+func BenchmarkStore_Flood(b *testing.B) {
+	server := redistest.Start(b, redistest.Config{})
+	flooding := charge("flood", 1)
+	flooding.Limit = hourly(1)
+	for _, cache := range []string{"on", "off"} {
+		b.Run("deny_cache="+cache, func(b *testing.B) {
+			r := run(b, at(b, server.URL()), redisstore.Config{NoDenyCache: cache == "off"}).serving()
+			calls := scriptCalls(b, server.Client())
+			concurrently(b, server, func() error { return r.decide(flooding) })
+			calls = scriptCalls(b, server.Client()) - calls
+			b.ReportMetric(float64(calls)/float64(b.N), "script-calls/op")
+		})
+	}
+}
+
+// decide makes one call and waits for it.
+func (r *rig) decide(ch limit.Charge) error {
+	c := r.submit(ch)
+	<-c.Done()
+	if c.Cause() != failure.CauseNone {
+		return fmt.Errorf("%v", c.Cause())
+	}
+	return nil
 }
 
 // concurrently makes b.N decisions from 64 goroutines a core. It reports what they cost Redis and this process in CPU.

@@ -204,11 +204,16 @@ func TestStore_CountsWhatItsHooksAreTold(t *testing.T) {
 		`ratelimit_store_script_reloads_total{cause="noperm"}`: 1,
 	})
 	telemetry.WatchStore(reg, func() redisstore.Stats {
-		return redisstore.Stats{Lanes: 4, Connected: 3, Queued: 2, InFlight: 1}
+		return redisstore.Stats{
+			Lanes: 4, Connected: 3, Queued: 2, InFlight: 1,
+			DenyCache: redisstore.DenyCacheStats{Entries: 5, Hits: 6, Kept: 7, Evicted: 8},
+		}
 	})
 	want(t, reg, map[string]float64{
 		"ratelimit_store_lanes": 4, "ratelimit_store_lanes_connected": 3, "ratelimit_store_queue_depth": 2,
-		"ratelimit_store_in_flight": 1,
+		"ratelimit_store_in_flight": 1, "ratelimit_deny_cache_entries": 5,
+		`ratelimit_deny_cache_total{result="hit"}`: 6, `ratelimit_deny_cache_total{result="kept"}`: 7,
+		`ratelimit_deny_cache_total{result="evicted"}`: 8,
 	})
 }
 

@@ -104,6 +104,15 @@ var (
 	storeInFlight = Metric{
 		"ratelimit_store_in_flight", Gauge, nil, "Decisions that were sent and not yet answered.", nil,
 	}
+	denyCacheTotal = Metric{
+		"ratelimit_deny_cache_total", Counter,
+		[]string{"result"},
+		"What the deny cache in front of the store did: hit (a request was denied without asking the store, which had " +
+			"just said so), kept (a denial was remembered), evicted (one had to make room before it ended).", nil,
+	}
+	denyCacheEntries = Metric{
+		"ratelimit_deny_cache_entries", Gauge, nil, "Buckets that the deny cache knows to deny now.", nil,
+	}
 	memoryBuckets = Metric{
 		"ratelimit_memory_buckets", Gauge, nil, "Buckets in the embedded store.", nil,
 	}
@@ -159,6 +168,7 @@ func Catalogue() []Metric {
 		breakerState, breakerFailures, breakerTransitionsTotal,
 		storeRoundTripSeconds, storeBatchCalls, storeErrorsTotal, storeDroppedTotal, storeDialsTotal, storeReloadsTotal,
 		storeLanes, storeConnected, storeQueueDepth, storeInFlight,
+		denyCacheTotal, denyCacheEntries,
 		memoryBuckets, memoryDroppedTotal,
 		policyLoadsTotal, policyLastLoadFailed, policyWatchFailed, policyInfo, policyCount, policyAgeSeconds,
 		policyStale,

@@ -77,20 +77,21 @@ func (s *Store) roundTripped(took time.Duration, calls int, c failure.Cause) {
 type storeCollector struct {
 	stats                              func() redisstore.Stats
 	lanes, connected, queued, inFlight *prometheus.Desc
+	denials, denied                    *prometheus.Desc
 }
 
-// WatchStore registers gauges that show a Redis store as it stands whenever they are read; stats is
+// WatchStore registers metrics that show a Redis store as it stands whenever they are read; stats is
 // (*redisstore.Store).Stats.
 func WatchStore(reg prometheus.Registerer, stats func() redisstore.Stats) {
 	reg.MustRegister(&storeCollector{
 		stats: stats, lanes: storeLanes.desc(), connected: storeConnected.desc(), queued: storeQueueDepth.desc(),
-		inFlight: storeInFlight.desc(),
+		inFlight: storeInFlight.desc(), denials: denyCacheTotal.desc(), denied: denyCacheEntries.desc(),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range [...]*prometheus.Desc{c.lanes, c.connected, c.queued, c.inFlight} {
+	for _, d := range [...]*prometheus.Desc{c.lanes, c.connected, c.queued, c.inFlight, c.denials, c.denied} {
 		ch <- d
 	}
 }
@@ -101,7 +102,18 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, g := range [...]struct {
 		desc  *prometheus.Desc
 		value int
-	}{{c.lanes, now.Lanes}, {c.connected, now.Connected}, {c.queued, now.Queued}, {c.inFlight, now.InFlight}} {
+	}{
+		{c.lanes, now.Lanes},
+		{c.connected, now.Connected},
+		{c.queued, now.Queued},
+		{c.inFlight, now.InFlight},
+		{c.denied, now.DenyCache.Entries},
+	} {
 		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(g.value))
+	}
+	for result, count := range map[string]uint64{
+		"hit": now.DenyCache.Hits, "kept": now.DenyCache.Kept, "evicted": now.DenyCache.Evicted,
+	} {
+		ch <- prometheus.MustNewConstMetric(c.denials, prometheus.CounterValue, float64(count), result)
 	}
 }

@@ -44,6 +44,8 @@ var outside = map[string][]string{
 	"google.golang.org/grpc":                 {"pkg/rls", "internal/telemetry", "internal/load", "cmd/ratelimit"},
 	"github.com/envoyproxy/go-control-plane": {"pkg/rls", "internal/load", "cmd/ratelimit"},
 	"go.yaml.in/yaml/":                       {"pkg/policy"},
+	"github.com/HdrHistogram/":               {"internal/load"},
+	"github.com/KimMachineGun/":              {"cmd/ratelimit"},
 	"github.com/alecthomas/kong":             {"cmd/ratelimit"},
 	"github.com/fsnotify/fsnotify":           {"pkg/policy", "cmd/ratelimit"},
 }

@@ -58,7 +58,7 @@ func checkLabels(t *testing.T, page string) {
 		"domain": regexp.MustCompile(`^(mesh|other)$`), "endpoint_id": regexp.MustCompile(`^(pdftalk\.ingest|resumint\.tailor|default)$`),
 		"reason": regexp.MustCompile(`^(` + strings.Join(reasonNames(), "|") + `)$`),
 		"cause":  regexp.MustCompile(`^(` + strings.Join(causeNames(), "|") + `)$`),
-		"answer": regexp.MustCompile(`^(ok|over_limit|unavailable)$`), "result": regexp.MustCompile(`^(admitted|denied)$`),
+		"answer": regexp.MustCompile(`^(ok|over_limit|unavailable)$`), "result": regexp.MustCompile(`^(admitted|denied|hit|kept|evicted)$`),
 		"from": word, "to": word, "state": word, "why": word, "outcome": word, "le": number, "quantile": number,
 		"code": regexp.MustCompile(`^[A-Za-z]+$`), "version": regexp.MustCompile(`^(go[0-9.]+|[0-9a-f]{12}|\(devel\)|v[0-9].*)$`),
 		"revision": regexp.MustCompile(`^[0-9a-z]*$`), "go_version": regexp.MustCompile(`^go[0-9.]+`),
