@@ -9,10 +9,13 @@
 local CHARGE, RESULT = '>BI7I7I7I7', '>BI7I7I7'
 local DENIED, ADMITTED, UNREADABLE = 0, 1, 2
 
--- State in Redis: the algorithm in one byte, three integers of seven bytes.
-local LAYOUT, SIZE = '>BI7I7I7', 22
+-- State in Redis: a byte with the algorithm, then at, level and rest. Small numbers are the rule and take 15 bytes; where
+-- they do not fit, the byte has the flag WIDE and they take 22.
+local SMALL, WIDE, FLAG = '>BI7I5I2', '>BI7I7I7', 128
+local SMALL_SIZE, WIDE_SIZE, SMALL_LEVEL, SMALL_REST = 15, 22, 2 ^ 40, 2 ^ 16
 
-local pack, unpack = struct.pack, struct.unpack
+local pack, unpack, ceil = struct.pack, struct.unpack, math.ceil
+local call, pcall = redis.call, redis.pcall
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
@@ -22,13 +25,16 @@ local function state_of(key)
   local s = states[key]
   if s then return s end
   s = {0, 0, 0, 0}
-  local raw = redis.pcall('GET', key)
+  local raw = pcall('GET', key)
   if type(raw) == 'table' then
     -- A key of another type is the trouble of its own requests; every other error is everybody's.
     if raw.err and raw.err:sub(1, 9) ~= 'WRONGTYPE' then return nil, raw end
     s.unreadable = true
-  elseif raw and #raw == SIZE then
-    s[4], s[1], s[2], s[3] = unpack(LAYOUT, raw)
+  elseif raw and #raw == SMALL_SIZE then
+    s[4], s[1], s[2], s[3] = unpack(SMALL, raw)
+  elseif raw and #raw == WIDE_SIZE then
+    s[4], s[1], s[2], s[3] = unpack(WIDE, raw)
+    s[4] = s[4] - FLAG
   end
   states[key] = s
   return s
@@ -64,7 +70,7 @@ while position <= #packed do
     local full_in = reset(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now)
     if charge then
       local s = b.state
-      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, math.ceil(full_in / 1000)
+      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, ceil(full_in / 1000)
     end
     local code = not readable and UNREADABLE or b.wait == 0 and ADMITTED or DENIED
     reply[#reply + 1] = pack(RESULT, code,
@@ -74,7 +80,13 @@ end
 
 for key, s in pairs(states) do
   if s.lifetime then
-    redis.call('SET', key, pack(LAYOUT, s[4], s[1], s[2], s[3]), 'PX', string.format('%.0f', s.lifetime))
+    local state
+    if s[2] < SMALL_LEVEL and s[3] < SMALL_REST then
+      state = pack(SMALL, s[4], s[1], s[2], s[3])
+    else
+      state = pack(WIDE, s[4] + FLAG, s[1], s[2], s[3])
+    end
+    call('SET', key, state, 'PX', s.lifetime)
   end
 end
 return table.concat(reply)

@@ -1,7 +1,6 @@
 package scripts_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,17 +177,28 @@ func smallCost(n int, l limit.Limit) int64 {
 	}
 }
 
-// stored decodes a bucket's value by the layout that decide.lua documents.
+// stored decodes a bucket's value by the layouts that decide.lua documents.
 func stored(t *testing.T, client *redis.Client, key string) (limit.State, limit.Algorithm) {
 	t.Helper()
 	raw, err := client.Get(t.Context(), key).Bytes()
-	if err != nil || len(raw) != 22 {
-		t.Fatalf("%s holds %x, %v; want 22 bytes", key, raw, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	number := func(at int) int64 {
-		return int64(binary.BigEndian.Uint64(append([]byte{0}, raw[at:at+7]...)))
+	number := func(from, to int) (n int64) {
+		for _, digit := range raw[from:to] {
+			n = n<<8 | int64(digit)
+		}
+		return n
 	}
-	return limit.State{At: number(1), Level: number(8), Rest: number(15)}, limit.Algorithm(raw[0])
+	switch {
+	case len(raw) == 15 && raw[0] < 128:
+		return limit.State{At: number(1, 8), Level: number(8, 13), Rest: number(13, 15)}, limit.Algorithm(raw[0])
+	case len(raw) == 22 && raw[0] > 128:
+		return limit.State{At: number(1, 8), Level: number(8, 15), Rest: number(15, 22)}, limit.Algorithm(raw[0] - 128)
+	default:
+		t.Fatalf("%s holds %x, want 15 bytes, or 22 with the flag", key, raw)
+		return limit.State{}, 0
+	}
 }
 
 // decide has one request decided.
@@ -319,6 +329,34 @@ func TestDecide_StateOfAnotherAlgorithmStartsAnew(t *testing.T) {
 	client.Set(t.Context(), "k", "rubbish", 0)
 	if got := decide(t, client, charge("k", windowed, 4)); !got[0].Allowed || got[0].Remaining != 6 {
 		t.Errorf("first charge over rubbish: %+v; want it allowed, 6 remaining", got[0])
+	}
+}
+
+// Usual numbers make a small bucket, and the widest ones that are still small come back as they were.
+func TestDecide_UsualNumbersTakeFifteenBytes(t *testing.T) {
+	client := redistest.Start(t, redistest.Config{}).Client()
+	second := limit.Rate{Micro: limit.Micro, Period: limit.Micro}
+	for name, tt := range map[string]struct {
+		limit limit.Limit
+		cost  int64
+		size  int64
+	}{
+		"usual bucket":         {minutely, 1, 15},
+		"usual window":         {windowed, 1, 15},
+		"fullest small bucket": {limit.NewTokenBucket(1<<40, second), 1, 15},
+		"a microtoken more":    {limit.NewTokenBucket(1<<40+limit.Micro, second), 1, 22},
+		"the widest of all":    {yearly, 1, 22},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client.FlushAll(t.Context())
+			decide(t, client, charge("k", tt.limit, tt.cost))
+			if got := client.StrLen(t.Context(), "k").Val(); got != tt.size {
+				t.Errorf("the bucket takes %d bytes, want %d", got, tt.size)
+			}
+			if s, _ := stored(t, client, "k"); tt.limit.Algorithm == limit.TokenBucket && s.Level != tt.limit.Capacity-limit.Micro {
+				t.Errorf("level is %d, want %d", s.Level, tt.limit.Capacity-limit.Micro)
+			}
+		})
 	}
 }
 
