@@ -5,6 +5,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 IMAGE         ?= ratelimit:$(VERSION)
 FUZZTIME      ?= 20s
+DURATION      ?= 10m
 
 BIN  := .cache/bin
 # Packages whose tests drive whole programs: they run one after the other, so that none starves another of CPU.
@@ -12,7 +13,7 @@ WHOLE := ./envoy/... ./test/...
 PARTS  = $(shell $(GO) list ./... | grep -v -e /envoy -e /test/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint vet tidy fmt bench microbench fuzz image compose clean
+.PHONY: help run test check build lint vet tidy fmt bench soak pgo microbench fuzz image compose clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -52,9 +53,20 @@ $(BIN)/golangci-lint: Makefile
 	GOBIN=$(abspath $(BIN)) $(GO) install $(GOLANGCI_LINT)
 	@touch $@
 
-bench: build ## Measure the service with Redis healthy, frozen and dead (a few minutes)
+BENCH  = $(GO) build -o $(BIN)/bench ./test/bench && exec $(BIN)/bench
+
+# PEER='command line' measures another service in the same rounds: docs/performance.md shows how.
+bench: build ## Measure everything (20 minutes) into docs/performance.md; BENCH_FLAGS='-rounds 2 -only outage' for less
+	scripts/needs.sh redis-server h2load
+	@$(BENCH) $(BENCH_FLAGS)
+
+soak: build ## Ten minutes (DURATION) at saturation with freezes of Redis; fails if memory or goroutines grow
 	scripts/needs.sh redis-server
-	$(GO) run ./test/bench --binary $(BIN)/ratelimit
+	@$(BENCH) soak -soak $(DURATION) $(BENCH_FLAGS)
+
+pgo: build ## Record a profile under load, and keep it for the compiler if it pays
+	scripts/needs.sh redis-server
+	@$(BENCH) pgo $(BENCH_FLAGS)
 
 microbench: ## Run the benchmarks of single functions
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -30,29 +30,27 @@ func shouldRateLimit(
 	srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor,
 ) (any, error) {
 	s := srv.(*Server)
-	var in incoming
-	if err := decode(&in); err != nil {
+	p := s.plan()
+	if err := decode(p); err != nil {
+		p.free()
 		return nil, err
 	}
 	if interceptor == nil {
-		return s.handle(ctx, &in)
+		return handle(ctx, p)
 	}
 	info := &grpc.UnaryServerInfo{Server: srv, FullMethod: ratelimitv3.RateLimitService_ShouldRateLimit_FullMethodName}
-	return interceptor(ctx, &in, info, s.handle)
+	return interceptor(ctx, p, info, handle)
 }
 
-// handle is a grpc.UnaryHandler. The plan that it returns is freed by the codec, once it is written.
-func (s *Server) handle(ctx context.Context, in any) (any, error) {
-	p := s.plan()
-	if err := s.answer(ctx, p, in.(*incoming).text); err != nil {
+// handle is a grpc.UnaryHandler, whose request and answer are a plan. The codec frees it once the answer is written.
+func handle(ctx context.Context, in any) (any, error) {
+	p := in.(*plan)
+	if err := p.server.answer(ctx, p, p.text); err != nil {
 		p.free()
 		return nil, err
 	}
 	return p, nil
 }
-
-// incoming is an encoded request.
-type incoming struct{ text string }
 
 // codec codes this service's messages itself and leaves all others to the codec of gRPC.
 type codec struct{ encoding.CodecV2 }
@@ -70,14 +68,14 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	in, ok := v.(*incoming)
+	p, ok := v.(*plan)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
 	if len(data) == 1 {
-		in.text = string(data[0].ReadOnlyData())
+		p.text = string(data[0].ReadOnlyData())
 		return nil
 	}
-	in.text = string(data.Materialize())
+	p.text = string(data.Materialize())
 	return nil
 }

@@ -13,6 +13,7 @@ const nobody = -1
 // share one.
 type plan struct {
 	server     *Server
+	text       string   // the request, encoded
 	raw        []string // the descriptors, encoded
 	domain     string
 	configured string         // domain if there is such a domain, else empty

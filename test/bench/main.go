@@ -1,7 +1,15 @@
-// Command bench measures the service as a client sees it: requests per second and latency percentiles with the
-// embedded store, and with Redis healthy, frozen and dead, beside a gRPC server that answers a constant. Everything
-// runs on this machine, load generator included, so that only the ratios inside one run mean anything; the rounds are
-// interleaved for the same reason. It prints a Markdown table.
+// Command bench measures the service as its clients and its operators see it, and writes what it finds into
+// docs/performance.md, its plots, and README.md. Load generator, service and Redis run on this machine and share its
+// cores, so that only ratios inside one round say something about the service: what is compared runs in turn, round
+// after round, and figures are medians over the rounds.
+//
+//	bench [flags]    measures, keeps the raw figures in .cache/bench/results.json, and renders
+//	bench render     renders from those figures again
+//	bench soak       loads for long with freezes of Redis, and fails if memory or goroutines grow
+//	bench pgo        records a profile, measures whether it pays, and keeps it if it does
+//	bench floor      serves the constant answer that everything is compared with
+//
+// PEER, PEER_NAME and PEER_ADDR in the environment add another service to the rounds; see docs/performance.md.
 package main
 
 import (
@@ -9,11 +17,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/honestlimit/ratelimit/test/process"
@@ -21,139 +31,166 @@ import (
 
 // options is the command line.
 type options struct {
-	binary      string
-	duration    time.Duration
-	rounds      int
-	connections int
-	streams     int
-	floor       string
+	binary               string
+	duration, warmup     time.Duration
+	rounds               int
+	connections, streams int
+	keys                 int
+	soak                 time.Duration
+	only                 string
+	peer                 peer
+}
+
+func parse(args []string) (options, error) {
+	o := options{peer: peerFromEnvironment()}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&o.binary, "binary", ".cache/bin/ratelimit", "the ratelimit binary to measure")
+	flags.DurationVar(&o.duration, "duration", 3*time.Second, "load in each cell and round")
+	flags.DurationVar(&o.warmup, "warmup", 500*time.Millisecond, "load before that, not counted")
+	flags.IntVar(&o.rounds, "rounds", 5, "interleaved rounds")
+	flags.IntVar(&o.connections, "connections", 4, "connections of the load generator")
+	flags.IntVar(&o.streams, "streams", 16, "requests at a time on each connection of a closed loop")
+	flags.IntVar(&o.keys, "keys", 10_000_000, "most buckets to grow to; 10 million take 2 GB of Redis and a minute")
+	flags.DurationVar(&o.soak, "soak", 10*time.Minute, "length of bench soak")
+	flags.StringVar(&o.only, "only", "", "sections to measure instead of all of "+strings.Join(sectionNames(), ","))
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.rounds < 1 || o.duration < 10*time.Millisecond || o.keys < 1 || flags.NArg() > 0 {
+		return o, errors.New("--rounds and --keys must be at least 1, --duration at least 10ms, and there are no arguments")
+	}
+	return o, nil
 }
 
 func main() {
-	var o options
-	flag.StringVar(&o.binary, "binary", "", "the ratelimit binary to measure")
-	flag.DurationVar(&o.duration, "duration", 4*time.Second, "load in each scenario and round")
-	flag.IntVar(&o.rounds, "rounds", 3, "interleaved rounds; the table shows medians")
-	flag.IntVar(&o.connections, "connections", 4, "connections of the load generator")
-	flag.IntVar(&o.streams, "streams", 16, "concurrent requests on each connection")
-	flag.StringVar(&o.floor, "serve-floor", "", "serve the constant answer at this address and do nothing else")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options) error {
-	if o.floor != "" {
-		return serveFloor(ctx, o.floor)
+func run(ctx context.Context, args []string) error {
+	mode := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		mode, args = args[0], args[1:]
 	}
-	if o.binary == "" {
-		return errors.New("--binary is missing: build it with `make build`")
+	if mode == "floor" {
+		return serveFloor(ctx, args)
+	}
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(o)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.lab.dir)
+	// As `ratelimit load` does: the processor time is wanted by what is measured.
+	debug.SetGCPercent(800)
+	switch mode {
+	case "":
+		return b.measure(ctx, benchSections)
+	case "soak":
+		return errors.Join(b.measure(ctx, []section{{"soak", (*bench).soak}}), b.results.Soak.verdict())
+	case "pgo":
+		return b.measure(ctx, []section{{"pgo", (*bench).profile}})
+	case "render":
+		return b.results.render(b.root)
+	default:
+		return fmt.Errorf("there is no mode %q; see go doc ./test/bench", mode)
+	}
+}
+
+// bench is a run of this program.
+type bench struct {
+	opts    options
+	root    string
+	lab     *lab
+	results *results
+}
+
+func newBench(o options) (*bench, error) {
+	root, err := process.Root()
+	if err != nil {
+		return nil, err
+	}
+	results, err := loadResults(root)
+	if err != nil {
+		return nil, err
+	}
+	if o.binary, err = filepath.Abs(o.binary); err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "ratelimit-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	policies, err := writePolicies(dir)
-	if err != nil {
-		return err
+	return &bench{
+		opts: o, root: root, results: results, lab: &lab{opts: o, dir: dir, progress: os.Stderr},
+	}, nil
+}
+
+// section is a part of the measurement that can be run by itself.
+type section struct {
+	name    string
+	measure func(*bench, context.Context) error
+}
+
+var benchSections = []section{
+	{"micro", (*bench).micro},
+	{"saturation", (*bench).saturation},
+	{"outage", (*bench).outage},
+	{"freeze", (*bench).freeze},
+	{"growth", (*bench).growth},
+	{"memory", (*bench).memory},
+	{"wire", (*bench).wire},
+	{"flood", (*bench).flood},
+	{"mesh", (*bench).mesh},
+	{"knobs", (*bench).knobs},
+}
+
+func sectionNames() []string {
+	var names []string
+	for _, s := range benchSections {
+		names = append(names, s.name)
 	}
-	results := make([][]sample, len(scenarios))
-	for round := range o.rounds {
-		for i, s := range scenarios {
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, o.rounds, s.name)
-			got, err := measure(ctx, o, policies, s)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
+	return names
+}
+
+// measure runs the sections that were asked for. One that fails does not keep the others from being measured; what was
+// measured of it is not kept.
+func (b *bench) measure(ctx context.Context, sections []section) error {
+	asked := strings.Split(b.opts.only, ",")
+	var errs []error
+	for _, s := range sections {
+		if b.opts.only != "" && !slices.Contains(asked, s.name) {
+			continue
+		}
+		started := time.Now()
+		before := *b.results
+		if err := s.measure(b, ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
+			if ctx.Err() != nil {
+				return errors.Join(errs...)
 			}
-			results[i] = append(results[i], got)
+			*b.results = before
+			continue
 		}
+		b.results.Sections[s.name] = b.origin(started)
+		if err := b.results.save(b.root); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		b.lab.sayf("%s took %v", s.name, time.Since(started).Round(time.Second))
 	}
-	fmt.Printf("%d cores (%s), load generator and Redis on the same machine; %d connections x %d requests at a time, "+
-		"medians of %d rounds of %v.\n\n", runtime.NumCPU(), runtime.GOARCH, o.connections, o.streams, o.rounds, o.duration)
-	report(os.Stdout, results)
-	return nil
+	return errors.Join(append(errs, b.results.render(b.root))...)
 }
 
-// measure starts what s needs, breaks what s breaks, and loads it.
-func measure(ctx context.Context, o options, policies string, s scenario) (sample, error) {
-	addrs, err := process.FreeAddresses(3)
-	if err != nil {
-		return sample{}, err
+func (b *bench) origin(started time.Time) origin {
+	return origin{
+		When: started, Machine: thisMachine(b.opts.binary), Rounds: b.opts.rounds, Duration: b.opts.duration,
+		Warmup: b.opts.warmup, Connections: b.opts.connections, Streams: b.opts.streams,
 	}
-	redisAddr, grpcAddr, adminAddr := addrs[0], addrs[1], addrs[2]
-	var redis *process.Process
-	if s.redis != nil {
-		if redis, err = startRedis(ctx, redisAddr); err != nil {
-			return sample{}, err
-		}
-		defer redis.Stop()
-	}
-	server, err := startServer(ctx, o, s, policies, redisAddr, grpcAddr, adminAddr)
-	if err != nil {
-		return sample{}, err
-	}
-	defer server.Stop()
-	conns, err := dial(ctx, grpcAddr, o.connections)
-	if err != nil {
-		return sample{}, err
-	}
-	defer conns.close()
-	if err := conns.warm(ctx); err != nil {
-		return sample{}, err
-	}
-	if s.redis != nil {
-		if err := s.redis(redis); err != nil {
-			return sample{}, err
-		}
-	}
-	return conns.load(ctx, o.streams, o.duration), nil
-}
-
-func startRedis(ctx context.Context, addr string) (*process.Process, error) {
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, fmt.Errorf("redis-server is not installed: %w", err)
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
-	p, err := process.Start(process.Config{
-		Name: "redis-server", Path: path,
-		Args: []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return p, p.AwaitReady(ctx, process.Listens(addr))
-}
-
-func startServer(
-	ctx context.Context, o options, s scenario, policies, redisAddr, grpcAddr, adminAddr string,
-) (*process.Process, error) {
-	if s.floor {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		p, err := process.Start(process.Config{Name: "floor", Path: self, Args: []string{"--serve-floor", grpcAddr}})
-		if err != nil {
-			return nil, err
-		}
-		return p, p.AwaitReady(ctx, process.Listens(grpcAddr))
-	}
-	args := []string{"serve", "--policies", policies, "--grpc", grpcAddr, "--admin", adminAddr, "--log-level", "error"}
-	if s.redis != nil {
-		args = append(args, "--redis", "redis://"+redisAddr)
-	}
-	p, err := process.Start(process.Config{Name: "ratelimit", Path: o.binary, Args: append(args, s.flags...)})
-	if err != nil {
-		return nil, err
-	}
-	return p, p.AwaitReady(ctx, process.HTTPOK("http://"+adminAddr+"/readyz"))
 }
