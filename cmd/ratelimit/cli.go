@@ -39,20 +39,25 @@ type cli struct {
 // streams are where a command writes.
 type streams struct{ out, err io.Writer }
 
+// newParser reads a command line into c. exit is called where help was asked for and printed.
+func newParser(c *cli, s *streams, exit func(code int)) (*kong.Kong, error) {
+	return kong.New(c,
+		kong.Name("ratelimit"),
+		kong.Description(description),
+		kong.DefaultEnvars("RATELIMIT"),
+		kong.Writers(s.out, s.err),
+		kong.Bind(s),
+		kong.Vars{"password": passwordVariable},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Exit(exit),
+	)
+}
+
 // run is the whole program but for the exit.
 func run(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	done := exitOK - 1
-	parser, err := kong.New(&c,
-		kong.Name("ratelimit"),
-		kong.Description(description),
-		kong.DefaultEnvars("RATELIMIT"),
-		kong.Writers(stdout, stderr),
-		kong.Bind(&streams{out: stdout, err: stderr}),
-		kong.Vars{"password": passwordVariable},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Exit(func(code int) { done = code }),
-	)
+	parser, err := newParser(&c, &streams{out: stdout, err: stderr}, func(code int) { done = code })
 	if err != nil {
 		fmt.Fprintln(stderr, "ratelimit:", err)
 		return exitFault
