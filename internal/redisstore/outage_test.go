@@ -148,12 +148,13 @@ func TestStore_HalfOpenConnection(t *testing.T) {
 
 // TestStore_StuckLaneIsAvoided: one lane hangs; the other one serves everybody.
 func TestStore_StuckLaneIsAvoided(t *testing.T) {
-	stuck := make(chan struct{})
+	hangs, stuck := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	fake := redistest.NewFake(t, redistest.Healthy(func([]string) string {
 		first := false
 		once.Do(func() { first = true })
 		if first {
+			close(hangs)
 			<-stuck
 		}
 		return redistest.Decided(1, 9, 0, 1000)
@@ -164,6 +165,7 @@ func TestStore_StuckLaneIsAvoided(t *testing.T) {
 	r := run(t, at(t, fake.URL()), cfg).serving()
 	hanging := r.submit(charge("k", 1))
 	redistest.Eventually(t, "a lane hangs", func() bool { return r.Stats().InFlight == 1 })
+	<-hangs // else the server might meet the next call first, and hang on that one
 	for range 100 {
 		r.take(charge("k", 1))
 	}
