@@ -2,9 +2,7 @@ package scripts_test
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,7 +14,8 @@ import (
 // What a decision costs Redis in CPU, by how many share a call and a bucket: system calls, finding the script and TIME
 // are paid for each call, reading and writing for each bucket of it.
 func BenchmarkDecide(b *testing.B) {
-	client := redistest.Start(b, redistest.Config{}).Client()
+	server := redistest.Start(b, redistest.Config{})
+	client := server.Client()
 	sha, err := client.ScriptLoad(b.Context(), scripts.Decide()).Result()
 	if err != nil {
 		b.Fatal(err)
@@ -25,7 +24,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, keys := range []int{1, 10_000} {
 		for _, batch := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("keys=%d/batch=%d", keys, batch), func(b *testing.B) {
-				before, n := serverCPU(b, client), 0
+				before, n := server.CPU(), 0
 				for b.Loop() {
 					requests := make([][]limit.Charge, batch)
 					for i := range requests {
@@ -37,22 +36,8 @@ func BenchmarkDecide(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64((serverCPU(b, client)-before).Nanoseconds())/float64(n), "redis-ns/decision")
+				b.ReportMetric(float64((server.CPU()-before).Nanoseconds())/float64(n), "redis-ns/decision")
 			})
 		}
 	}
-}
-
-// serverCPU is the CPU time that Redis has used.
-func serverCPU(b *testing.B, client *redis.Client) (total time.Duration) {
-	b.Helper()
-	info := client.InfoMap(b.Context(), "cpu").Val()["CPU"]
-	for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
-		seconds, err := strconv.ParseFloat(info[field], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		total += time.Duration(seconds * float64(time.Second))
-	}
-	return total
 }

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/honestlimit/ratelimit/internal/redistest"
+	"github.com/honestlimit/ratelimit/test/process"
 )
 
 // tenant is an identity; nothing the service says may show it.
@@ -41,6 +42,16 @@ func (s *server) search(t *testing.T, secrets ...string) {
 			}
 		}
 	}
+}
+
+// deadAddress is one that nothing listens on.
+func deadAddress(t *testing.T) string {
+	t.Helper()
+	addrs, err := process.FreeAddresses(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addrs[0]
 }
 
 func TestServe_DecidesOnTheEmbeddedStore(t *testing.T) {
@@ -211,12 +222,7 @@ func TestServe_ReloadsOnSIGHUP(t *testing.T) {
 }
 
 func TestServe_AnswersByTheTableWhileRedisIsAway(t *testing.T) {
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := dead.Addr().String()
-	dead.Close()
+	addr := deadAddress(t)
 	s := startServe(t, nil, "--policies", policyFile(t, mesh), "--redis", "redis://"+addr, "--breaker-failures", "3",
 		"--breaker-quarantine", "7s", "--breaker-early-end-after", "90ms")
 	conn := dial(t, s.grpc, nil)
@@ -248,12 +254,7 @@ func TestServe_AnswersByTheTableWhileRedisIsAway(t *testing.T) {
 
 // The other deny mode tells Envoy to deny, and why, in an answer.
 func TestServe_DeniesByAnswerIfToldTo(t *testing.T) {
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.Close()
-	s := startServe(t, nil, "--policies", policyFile(t, mesh), "--redis", "redis://"+dead.Addr().String(),
+	s := startServe(t, nil, "--policies", policyFile(t, mesh), "--redis", "redis://"+deadAddress(t),
 		"--deny", "over_limit", "--breaker-failures", "1")
 	s.awaitLog(t, map[string]any{"message": "breaker moved", "to": "open"})
 	got := mustDecide(t, dial(t, s.grpc, nil), "pdftalk.ingest", tenant, "CIRCUIT_OPEN")
@@ -281,12 +282,7 @@ func TestServe_CountsWhatCostsTooMuch(t *testing.T) {
 // A reload tells every part which endpoints there are: the emergency limiter has a bucket for a new one.
 func TestServe_ConfiguresNewEndpoints(t *testing.T) {
 	path := policyFile(t, mesh)
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.Close()
-	s := startServe(t, nil, "--policies", path, "--redis", "redis://"+dead.Addr().String(), "--breaker-failures", "1")
+	s := startServe(t, nil, "--policies", path, "--redis", "redis://"+deadAddress(t), "--breaker-failures", "1")
 	s.awaitLog(t, map[string]any{"message": "breaker moved", "to": "open"})
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(mesh, "resumint.tailor", "brand.new")), 0o600); err != nil {
 		t.Fatal(err)
@@ -299,12 +295,7 @@ func TestServe_ConfiguresNewEndpoints(t *testing.T) {
 }
 
 func TestServe_ToleratesAsManyFailuresAsItIsTold(t *testing.T) {
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.Close()
-	s := startServe(t, nil, "--policies", policyFile(t, mesh), "--redis", "redis://"+dead.Addr().String(),
+	s := startServe(t, nil, "--policies", policyFile(t, mesh), "--redis", "redis://"+deadAddress(t),
 		"--breaker-failures", "1000000")
 	s.awaitMetric(t, "ratelimit_breaker_failures", 6) // more than the default
 	mustDecide(t, dial(t, s.grpc, nil), "resumint.tailor", tenant, "REDIS_CONNECTION_ERROR")

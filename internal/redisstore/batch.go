@@ -102,25 +102,22 @@ func (l *lane) exchange(c *conn, forgiven failure.Cause) (lost failure.Cause) {
 	if err == nil && !l.decode(reply) {
 		err = errShape
 	}
-	cause := classify(err)
-	if err != nil {
-		l.blame(cause)
-	}
-	worst := cause
-	if cause == forgiven {
-		worst = failure.CauseNone
-	}
-	if cause != failure.CauseNone && worst == failure.CauseNone {
-		l.alive()
-	} else {
-		l.answered(worst)
-	}
-	s.cfg.Hooks.roundTrip(took, len(l.batch), worst)
-	if worst == failure.CauseNone {
+	if err == nil {
+		l.answered(failure.CauseNone)
+		s.cfg.Hooks.roundTrip(took, len(l.batch), failure.CauseNone)
 		return failure.CauseNone
 	}
+	cause := classify(err)
+	l.blame(cause)
+	if cause == forgiven {
+		l.alive()
+		s.cfg.Hooks.roundTrip(took, len(l.batch), failure.CauseNone)
+		return failure.CauseNone
+	}
+	l.answered(cause)
+	s.cfg.Hooks.roundTrip(took, len(l.batch), cause)
 	s.denials.forgetAll() // from here on fail modes decide
-	return l.verdict(worst, err)
+	return l.verdict(cause, err)
 }
 
 // encode makes one command of the whole batch. The keys are passed by pointer, which go-redis reads and nobody copies.

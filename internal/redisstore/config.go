@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
@@ -76,25 +77,18 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	orDefault(&c.Lanes, 2)
-	orDefault(&c.QueueSize, 4096)
-	orDefault(&c.MaxBatch, 128)
-	orDefault(&c.MinRemaining, time.Millisecond)
-	orDefault(&c.SocketTimeout, 250*time.Millisecond)
-	orDefault(&c.DialTimeout, 250*time.Millisecond)
-	orDefault(&c.BackoffMin, 50*time.Millisecond)
-	orDefault(&c.BackoffMax, time.Second)
-	orDefault(&c.CheckInterval, time.Second)
-	orDefault(&c.ProofInterval, 250*time.Millisecond)
-	orDefault(&c.Budget, failure.DefaultBudget)
+	c.Lanes = cmp.Or(c.Lanes, 2)
+	c.QueueSize = cmp.Or(c.QueueSize, 4096)
+	c.MaxBatch = cmp.Or(c.MaxBatch, 128)
+	c.MinRemaining = cmp.Or(c.MinRemaining, time.Millisecond)
+	c.SocketTimeout = cmp.Or(c.SocketTimeout, 250*time.Millisecond)
+	c.DialTimeout = cmp.Or(c.DialTimeout, 250*time.Millisecond)
+	c.BackoffMin = cmp.Or(c.BackoffMin, 50*time.Millisecond)
+	c.BackoffMax = cmp.Or(c.BackoffMax, time.Second)
+	c.CheckInterval = cmp.Or(c.CheckInterval, time.Second)
+	c.ProofInterval = cmp.Or(c.ProofInterval, 250*time.Millisecond)
+	c.Budget = cmp.Or(c.Budget, failure.DefaultBudget)
 	return c
-}
-
-func orDefault[T comparable](v *T, fallback T) {
-	var zero T
-	if *v == zero {
-		*v = fallback
-	}
 }
 
 // sha1Hex is the name under which Redis keeps a script.

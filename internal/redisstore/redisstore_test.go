@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,8 +107,7 @@ func (r *rig) decide(ch limit.Charge) error {
 // concurrently makes b.N decisions from 64 goroutines a core. It reports what they cost Redis and this process in CPU.
 func concurrently(b *testing.B, server *redistest.Server, decide func() error) {
 	b.ReportAllocs()
-	client := server.Client()
-	before, own := serverCPU(b, client), ownCPU(b)
+	before, own := server.CPU(), ownCPU(b)
 	b.SetParallelism(64)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
@@ -121,23 +119,8 @@ func concurrently(b *testing.B, server *redistest.Server, decide func() error) {
 		}
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
-	b.ReportMetric(float64((serverCPU(b, client)-before).Nanoseconds())/float64(b.N), "redis-ns/op")
+	b.ReportMetric(float64((server.CPU()-before).Nanoseconds())/float64(b.N), "redis-ns/op")
 	b.ReportMetric(float64((ownCPU(b)-own).Nanoseconds())/float64(b.N), "client-ns/op")
-}
-
-// serverCPU is the CPU time that Redis has used.
-func serverCPU(b *testing.B, client *redis.Client) time.Duration {
-	b.Helper()
-	info := client.InfoMap(context.Background(), "cpu").Val()["CPU"]
-	var total float64
-	for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
-		seconds, err := strconv.ParseFloat(info[field], 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		total += seconds
-	}
-	return time.Duration(total * float64(time.Second))
 }
 
 // ownCPU is the CPU time that this process has used.

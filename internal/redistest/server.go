@@ -1,10 +1,12 @@
 package redistest
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,6 +136,20 @@ func (s *Server) Freeze() {
 // Thaw lets a frozen process go on.
 func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
 
+// CPU is the processor time that the server has used.
+func (s *Server) CPU() (total time.Duration) {
+	s.t.Helper()
+	info := s.Client().InfoMap(context.Background(), "cpu").Val()["CPU"]
+	for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
+		seconds, err := strconv.ParseFloat(info[field], 64)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		total += time.Duration(seconds * float64(time.Second))
+	}
+	return total
+}
+
 // Logs is what the newest process has printed.
 func (s *Server) Logs() string {
 	if p := s.current(); p != nil {
@@ -159,12 +175,11 @@ func (s *Server) listenAt() (network, addr string) {
 	if s.cfg.Unix {
 		return "unix", filepath.Join(s.dir, "redis.sock")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs, err := children.FreeAddresses(1)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return "tcp", l.Addr().String()
+	return "tcp", addrs[0]
 }
 
 // run starts a process; false if it ended before it was ready.

@@ -35,9 +35,9 @@ func (b *bucket) made(us int64) int64 {
 
 // wait is how long cost must wait at now; 0 if it fits.
 func (b *bucket) wait(now, cost int64) time.Duration {
-	spent := max(b.spent.Load(), b.made(now))
-	missing := spent + b.amount(max(cost, 1)) - b.capacity
-	if missing <= b.made(now) {
+	made := b.made(now)
+	missing := max(b.spent.Load(), made) + b.amount(max(cost, 1)) - b.capacity
+	if missing <= made {
 		return 0
 	}
 	hi, lo := bits.Mul64(uint64(missing), uint64(b.rate.Period)*milli)

@@ -68,12 +68,12 @@ func pay(
 	buckets map[name]*bucket, charges []limit.Charge, now int64,
 ) (retryAfter time.Duration, denied int, ok bool) {
 	for i := range charges {
-		b, cost := demand(buckets, charges, i)
-		if b == nil || b.spend(now, cost) {
+		b, cost, first := demand(buckets, charges, i)
+		if !first || b.spend(now, cost) {
 			continue
 		}
 		for j := range i {
-			if paid, cost := demand(buckets, charges, j); paid != nil {
+			if paid, cost, first := demand(buckets, charges, j); first {
 				paid.refund(cost)
 			}
 		}
@@ -87,13 +87,12 @@ func longestWait(
 	buckets map[name]*bucket, charges []limit.Charge, now int64,
 ) (longest time.Duration, denied int) {
 	for i := range charges {
-		e := charges[i].Endpoint
-		if buckets[name{e.Domain, e.ID}] == nil {
-			return unknownRetry, i
-		}
-		b, cost := demand(buckets, charges, i)
-		if b == nil {
+		b, cost, first := demand(buckets, charges, i)
+		if !first {
 			continue
+		}
+		if b == nil {
+			return unknownRetry, i
 		}
 		if wait := b.wait(now, cost); wait > longest {
 			longest, denied = wait, i
@@ -102,22 +101,22 @@ func longestWait(
 	return longest, denied
 }
 
-// demand returns the bucket that charge i draws on and what all charges together want of it; nil if an earlier
-// charge has spoken for that bucket already.
-func demand(buckets map[name]*bucket, charges []limit.Charge, i int) (*bucket, int64) {
+// demand returns the bucket that charge i draws on, nil if there is none, and what all charges together want of it;
+// first is false, and the rest is empty, if an earlier charge has spoken for that bucket already.
+func demand(buckets map[name]*bucket, charges []limit.Charge, i int) (b *bucket, cost int64, first bool) {
 	e := charges[i].Endpoint
 	for j := range i {
 		if same(charges[j].Endpoint, e) {
-			return nil, 0
+			return nil, 0, false
 		}
 	}
-	cost := charges[i].Cost
+	cost = charges[i].Cost
 	for j := i + 1; j < len(charges); j++ {
 		if same(charges[j].Endpoint, e) {
 			cost += charges[j].Cost
 		}
 	}
-	return buckets[name{e.Domain, e.ID}], cost
+	return buckets[name{e.Domain, e.ID}], cost, true
 }
 
 func same(a, b *limit.Endpoint) bool { return a == b || a.ID == b.ID && a.Domain == b.Domain }

@@ -13,10 +13,7 @@ import (
 // The race detector makes sync.Pool forget on purpose, so allocations are counted without it.
 func TestGuard_HotPathsAllocateNothing(t *testing.T) {
 	answering := storeFunc(func(c *failure.Call) { c.Results[0].Allowed = true; c.Finish() })
-	b, err := failure.NewBreaker(failure.BreakerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := breakerIn(t, failure.Closed)
 	ch, results := charges(closed), make([]limit.Result, 1)
 	g, _ := newGuard(t, answering, b, 0, failure.GuardConfig{})
 	ctx := context.Background()

@@ -511,16 +511,23 @@ func TestBreaker_SurvivesConcurrentEvents(t *testing.T) {
 	})
 }
 
+// breakerIn is a breaker that is Closed or Open, outside any bubble.
+func breakerIn(tb testing.TB, state failure.State) *failure.Breaker {
+	tb.Helper()
+	b, err := failure.NewBreaker(failure.BreakerConfig{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for state == failure.Open && b.State() != state {
+		b.Failed(failure.CauseDial)
+	}
+	return b
+}
+
 func BenchmarkBreaker_Admit(b *testing.B) {
 	for _, state := range []failure.State{failure.Closed, failure.Open} {
 		b.Run("state="+state.String(), func(b *testing.B) {
-			br, err := failure.NewBreaker(failure.BreakerConfig{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for state == failure.Open && br.State() != state {
-				br.Failed(failure.CauseDial)
-			}
+			br := breakerIn(b, state)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -64,14 +65,14 @@ func (c BreakerConfig) Validate() error {
 }
 
 func (c BreakerConfig) withDefaults() BreakerConfig {
-	c.Failures = orDefault(c.Failures, 5)
-	c.Quarantine = orDefault(c.Quarantine, 30*time.Second)
-	c.Budget = orDefault(c.Budget, DefaultBudget)
-	c.SilenceInterval = orDefault(c.SilenceInterval, 25*time.Millisecond)
-	c.EarlyEnd = orDefault(c.EarlyEnd, 500*time.Millisecond)
-	c.Probes = orDefault(c.Probes, 1)
-	c.ProbeTTL = orDefault(c.ProbeTTL, 250*time.Millisecond)
-	c.Jitter = max(0, orDefault(c.Jitter, 0.2))
+	c.Failures = cmp.Or(c.Failures, 5)
+	c.Quarantine = cmp.Or(c.Quarantine, 30*time.Second)
+	c.Budget = cmp.Or(c.Budget, DefaultBudget)
+	c.SilenceInterval = cmp.Or(c.SilenceInterval, 25*time.Millisecond)
+	c.EarlyEnd = cmp.Or(c.EarlyEnd, 500*time.Millisecond)
+	c.Probes = cmp.Or(c.Probes, 1)
+	c.ProbeTTL = cmp.Or(c.ProbeTTL, 250*time.Millisecond)
+	c.Jitter = max(0, cmp.Or(c.Jitter, 0.2))
 	if c.Rand == nil {
 		c.Rand = rand.Float64
 	}
@@ -79,12 +80,4 @@ func (c BreakerConfig) withDefaults() BreakerConfig {
 		c.OnTransition = func(Transition) {}
 	}
 	return c
-}
-
-func orDefault[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }

@@ -9,7 +9,7 @@ type Cause uint8
 const (
 	// CauseNone: the store answered, or nothing was asked of it.
 	CauseNone Cause = iota
-	// CauseUnmatched: no policy governs any descriptor of the request. CauseNone's sibling for rls.
+	// CauseUnmatched: no policy governs any descriptor of the request, so that no store was asked.
 	CauseUnmatched
 	// CauseCostAboveMax: the request costs more than its policy's max_cost, or than the bucket can ever hold.
 	CauseCostAboveMax

@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,10 @@ func (c GuardConfig) Validate() error {
 }
 
 func (c GuardConfig) withDefaults() GuardConfig {
-	c.Budget = orDefault(c.Budget, DefaultBudget)
-	c.Slack = orDefault(c.Slack, c.Budget/20)
-	c.Margin = orDefault(c.Margin, 2*time.Millisecond)
-	c.MaxInFlight = orDefault(c.MaxInFlight, 16384)
+	c.Budget = cmp.Or(c.Budget, DefaultBudget)
+	c.Slack = cmp.Or(c.Slack, c.Budget/20)
+	c.Margin = cmp.Or(c.Margin, 2*time.Millisecond)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 16384)
 	return c
 }
 

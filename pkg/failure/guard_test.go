@@ -563,13 +563,7 @@ func TestGuardConfig_ValidateFindsFaults(t *testing.T) {
 func BenchmarkGuard_Decide(b *testing.B) {
 	for _, state := range []failure.State{failure.Closed, failure.Open} {
 		b.Run("breaker="+state.String(), func(b *testing.B) {
-			br, err := failure.NewBreaker(failure.BreakerConfig{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			for state == failure.Open && br.State() != state {
-				br.Failed(failure.CauseDial)
-			}
+			br := breakerIn(b, state)
 			g, _ := newGuard(b, storeFunc(func(c *failure.Call) { c.Finish() }), br, 0, failure.GuardConfig{})
 			b.ReportAllocs()
 			b.SetParallelism(max(1, 8/runtime.GOMAXPROCS(0)))

@@ -65,8 +65,7 @@ func New(policies Policies, decider Decider, cfg Config) (*Server, error) {
 func (s *Server) ShouldRateLimit(
 	ctx context.Context, in *ratelimitv3.RateLimitRequest,
 ) (*ratelimitv3.RateLimitResponse, error) {
-	// Strings need not be UTF-8 on the way in, see wire.
-	text, err := proto.MarshalOptions{AllowPartial: true}.Marshal(in)
+	text, err := proto.Marshal(in)
 	if err != nil {
 		return nil, invalid("request", "cannot be encoded")
 	}
