@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/honestlimit/ratelimit/envoy"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 	"github.com/honestlimit/ratelimit/test/token"
 )
 

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // asProgram in the environment makes the test binary be the program under test. So the program has what the tests are

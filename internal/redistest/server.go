@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	children "github.com/honestlimit/ratelimit/test/process"
+	children "github.com/honestlimit/ratelimit/internal/process"
 )
 
 // Config says what kind of server a test needs. The zero value is a plain one on a free loopback port.

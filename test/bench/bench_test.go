@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/honestlimit/ratelimit/internal/load"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 func TestSpreadOf_TakesTheMiddle(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // options is the command line.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // envoyConfig serves two paths, one of them after asking the service.

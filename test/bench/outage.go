@@ -7,7 +7,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/test/bench/plot"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // outageRow is one state of Redis, held from the first request to the last.

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // peer is another service that speaks the same API, measured in the same rounds.

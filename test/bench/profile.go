@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/honestlimit/ratelimit/internal/load"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // startReplica starts a Redis that follows the one at master, and returns once it is in step.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // wait bounds everything awaited here: containers on a busy machine with two cores take many seconds.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // engine is a container engine that compose talks to.

@@ -21,7 +21,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // workshop is the directory of what all tests share. TestMain makes and removes it.

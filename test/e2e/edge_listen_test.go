@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"github.com/honestlimit/ratelimit/internal/redistest"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // product runs the program to its end, and returns its exit code and all that it printed.

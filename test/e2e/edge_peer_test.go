@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // peer is somebody who talks to the service as Envoy does, and may say what Envoy never would.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/honestlimit/ratelimit/internal/redistest"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // traffic is a steady stream of requests to both endpoints, each answer of which is looked at.

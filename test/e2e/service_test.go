@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/honestlimit/ratelimit/internal/redistest"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // service is one run of the product, which the test's Cleanup ends. Its log, and what it tells on its admin port, are

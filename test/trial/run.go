@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 type runCmd struct {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/envoy"
 	"github.com/honestlimit/ratelimit/test/backend"
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 	"github.com/honestlimit/ratelimit/test/token"
 )
 

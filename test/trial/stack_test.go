@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // The lessons are what a person is told to type; they must show what they promise. This runs them as they are

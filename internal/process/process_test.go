@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/honestlimit/ratelimit/test/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // wait is how long these tests wait for what takes milliseconds.
