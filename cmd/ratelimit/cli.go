@@ -47,7 +47,7 @@ func newParser(c *cli, s *streams, exit func(code int)) (*kong.Kong, error) {
 		kong.DefaultEnvars("RATELIMIT"),
 		kong.Writers(s.out, s.err),
 		kong.Bind(s),
-		kong.Vars{"password": passwordVariable},
+		kong.Vars{"password": passwordVariable, "sentinelPassword": sentinelPasswordVariable},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Exit(exit),
 	)

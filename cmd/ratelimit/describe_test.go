@@ -28,7 +28,7 @@ func TestDescribeLimit_IsExact(t *testing.T) {
 }
 
 func TestServeCmd_Warnings(t *testing.T) {
-	quiet := serveCmd{Redis: "redis://h", Budget: 10 * time.Millisecond, GRPC: "127.0.0.1:8081", Admin: "localhost:9090"}
+	quiet := serveCmd{redisFlags: redisFlags{Redis: "redis://h"}, Budget: 10 * time.Millisecond, GRPC: "127.0.0.1:8081", Admin: "localhost:9090"}
 	for name, c := range map[string]struct {
 		change func(*serveCmd)
 		flag   string // "" for none

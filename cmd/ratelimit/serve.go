@@ -11,13 +11,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/honestlimit/ratelimit/internal/redisstore"
 	"github.com/honestlimit/ratelimit/internal/telemetry"
 	"github.com/honestlimit/ratelimit/pkg/rls"
 )
-
-// passwordVariable holds Redis' password. There is no flag for it: flags are for everyone to see in `ps`.
-const passwordVariable = "RATELIMIT_REDIS_PASSWORD"
 
 type serveCmd struct {
 	Policies string `required:"" group:"Policies" placeholder:"PATH" help:"Policy file, or directory of *.yaml and *.yml files. Read again when they change, and on SIGHUP."`
@@ -28,14 +24,9 @@ type serveCmd struct {
 	GRPCClientCA string `name:"grpc-client-ca" group:"gRPC (for Envoy)" placeholder:"FILE" help:"PEM authorities: callers must show a certificate of one of them (mutual TLS)."`
 	Deny         string `group:"gRPC (for Envoy)" enum:"grpc_error,over_limit" default:"grpc_error" placeholder:"MODE" help:"How a request is denied while the store cannot decide: grpc_error (Envoy's failure_mode_deny makes the 503) or over_limit (a local reply mapper must make it) (${default})."`
 
-	Redis             string `group:"Store" placeholder:"URL" help:"redis://host:port/db, rediss:// for TLS, or unix:///path. Without it limits are kept in this process."`
-	RedisUsername     string `group:"Store" placeholder:"NAME" help:"ACL user."`
-	RedisPasswordFile string `group:"Store" placeholder:"FILE" help:"File that holds the password, read again for every connection. Or set ${password}."`
-	RedisCA           string `name:"redis-ca" group:"Store" placeholder:"FILE" help:"PEM authorities that a rediss:// server is verified by (those of the system)."`
-	RedisCert         string `group:"Store" placeholder:"FILE" help:"PEM certificate to show to the server."`
-	RedisKey          string `group:"Store" placeholder:"FILE" help:"PEM key of --redis-cert."`
-	RedisLanes        int    `group:"Store" default:"2" placeholder:"N" help:"Connections, each with its own pipeline; from 1 to 16, and more than 4 gain nothing (${default})."`
-	DenyCache         bool   `group:"Store" default:"true" negatable:"" help:"Answer for a bucket that Redis has just said denies, for as long as it must deny and at most a second, without asking again (on)."`
+	redisFlags
+	RedisLanes int  `group:"Redis" default:"2" placeholder:"N" help:"Connections, each with its own pipeline; from 1 to 16, and more than 4 gain nothing (${default})."`
+	DenyCache  bool `group:"Redis" default:"true" negatable:"" help:"Answer for a bucket that Redis has just said denies, for as long as it must deny and at most a second, without asking again (on)."`
 
 	Budget               time.Duration `group:"Failure" default:"20ms" placeholder:"TIME" help:"The most that the store may hold up one request (${default}). Envoy's filter timeout must be larger."`
 	MaxInFlight          int           `group:"Failure" default:"16384" placeholder:"N" help:"Requests that wait for the store at once; more are decided as if it had timed out (${default})."`
@@ -81,7 +72,7 @@ func (c *serveCmd) Run(s *streams) error {
 	if err := tuneMemory(); err != nil {
 		log.Debug().Err(err).Msg("no container's memory limit is known")
 	}
-	svc, err := newService(c, os.Getenv(passwordVariable), log)
+	svc, err := newService(c, log)
 	if err != nil {
 		return err
 	}
@@ -116,7 +107,7 @@ func (c *serveCmd) validate() error {
 		between("--drain-delay", c.DrainDelay, 0, longest),
 		between("--shutdown-timeout", c.ShutdownTimeout, time.Millisecond, longest),
 		c.validateTLS(),
-		c.validateRedis(),
+		c.redisFlags.validate(),
 	)
 }
 
@@ -133,24 +124,6 @@ func (c *serveCmd) validateTLS() error {
 	}
 	if c.GRPCClientCA != "" && c.GRPCCert == "" {
 		return errors.New("--grpc-client-ca: needs --grpc-cert and --grpc-key")
-	}
-	return nil
-}
-
-func (c *serveCmd) validateRedis() error {
-	if c.Redis == "" {
-		if c.RedisUsername+c.RedisPasswordFile+c.RedisCA+c.RedisCert+c.RedisKey != "" {
-			return errors.New("--redis: is missing, but other --redis-... flags are given")
-		}
-		return nil
-	}
-	target, err := redisstore.ParseURL(c.Redis)
-	if err != nil {
-		return fmt.Errorf("--redis: %w", err)
-	}
-	if target.Password != "" {
-		return fmt.Errorf("--redis: holds a password, which everyone can see in the list of processes: use "+
-			"--redis-password-file or %s", passwordVariable)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/honestlimit/ratelimit/internal/redistest"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/internal/redistest"
 )
 
 // tenant is an identity; nothing the service says may show it.

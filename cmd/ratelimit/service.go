@@ -53,12 +53,12 @@ func (o *observers) panicked(value any, stack []byte) {
 }
 
 // newService wires the parts, and loads the policies. It listens on nothing and starts nothing.
-func newService(flags *serveCmd, password string, log zerolog.Logger) (*service, error) {
+func newService(flags *serveCmd, log zerolog.Logger) (*service, error) {
 	s := &service{flags: flags, log: log, registry: prometheus.NewRegistry()}
 	telemetry.WatchProcess(s.registry, build())
 	events := &observers{log: telemetry.NewEvents(log), rpcs: telemetry.NewRPCs(s.registry)}
 	var err error
-	if s.backing, err = flags.openStore(s.registry, password, events); err != nil {
+	if s.backing, err = flags.openStore(s.registry, events); err != nil {
 		return nil, err
 	}
 	limiter := emergency.New()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,11 +23,11 @@ type backing struct {
 }
 
 // openStore makes the store that the flags ask for. Nothing is connected before its work runs.
-func (c *serveCmd) openStore(reg prometheus.Registerer, password string, events *observers) (*backing, error) {
+func (c *serveCmd) openStore(reg prometheus.Registerer, events *observers) (*backing, error) {
 	if c.Redis == "" {
 		return openMemory(reg)
 	}
-	return c.openRedis(reg, password, events)
+	return c.openRedis(reg, events)
 }
 
 func openMemory(reg prometheus.Registerer) (*backing, error) {
@@ -40,7 +39,7 @@ func openMemory(reg prometheus.Registerer) (*backing, error) {
 	return &backing{store: store, memory: store.Stats, name: "memory of this process"}, nil
 }
 
-func (c *serveCmd) openRedis(reg prometheus.Registerer, password string, events *observers) (*backing, error) {
+func (c *serveCmd) openRedis(reg prometheus.Registerer, events *observers) (*backing, error) {
 	transitions := telemetry.NewTransitions(reg)
 	breaker, err := failure.NewBreaker(failure.BreakerConfig{
 		Failures: c.BreakerFailures, Quarantine: c.BreakerQuarantine, Budget: c.Budget,
@@ -53,7 +52,7 @@ func (c *serveCmd) openRedis(reg prometheus.Registerer, password string, events 
 	if err != nil {
 		return nil, err
 	}
-	resolver, err := c.resolver(password)
+	resolver, err := c.resolver()
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
@@ -73,12 +72,10 @@ func (c *serveCmd) openRedis(reg prometheus.Registerer, password string, events 
 	}, nil
 }
 
-func (c *serveCmd) resolver(password string) (*redisstore.Standalone, error) {
-	if password != "" && c.RedisPasswordFile != "" {
-		return nil, errors.New("--redis-password-file and " + passwordVariable + " are both given")
+func (c *serveCmd) resolver() (*redisstore.Standalone, error) {
+	access, err := c.access()
+	if err != nil {
+		return nil, err
 	}
-	return redisstore.NewStandalone(redisstore.StandaloneConfig{
-		URL: c.Redis, Username: c.RedisUsername, Password: redisstore.Secret(password),
-		PasswordFile: c.RedisPasswordFile, CAFile: c.RedisCA, CertFile: c.RedisCert, KeyFile: c.RedisKey,
-	})
+	return redisstore.NewStandalone(c.Redis, access)
 }

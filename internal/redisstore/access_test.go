@@ -11,10 +11,10 @@ import (
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
 
-// user gives a test an account that may do what rules say.
-func user(server *redistest.Server, rules ...string) redisstore.StandaloneConfig {
+// user gives a test an account that may do what rules say, and nothing else.
+func user(server *redistest.Server, rules ...string) redisstore.Access {
 	server.SetUser("limiter", "s3cret", append(rules, "~rl:*")...)
-	return redisstore.StandaloneConfig{URL: server.URL(), Username: "limiter", Password: "s3cret"}
+	return redisstore.Access{Username: "limiter", Password: "s3cret"}
 }
 
 // least is all that the documentation asks for.
@@ -22,7 +22,7 @@ var least = []string{"+evalsha", "+script|load", "+ping", "+role", "+time", "+ge
 
 func TestStore_LeastPrivilege(t *testing.T) {
 	server := redistest.Start(t, redistest.Config{})
-	r := run(t, standalone(t, user(server, least...)), quick()).serving()
+	r := run(t, standalone(t, server.URL(), user(server, least...)), quick()).serving()
 	r.take(charge("k", 1))
 }
 
@@ -38,7 +38,7 @@ func TestStore_PasswordRotation(t *testing.T) {
 	write("s3cret")
 	cfg := user(server, least...)
 	cfg.Password, cfg.PasswordFile = "", file
-	r := run(t, standalone(t, cfg), quick()).serving()
+	r := run(t, standalone(t, server.URL(), cfg), quick()).serving()
 	r.take(charge("k", 1))
 
 	server.ACL("limiter", "resetpass", ">an0ther")
@@ -56,17 +56,18 @@ func TestStore_RefusedCredentials(t *testing.T) {
 	locked := redistest.Start(t, redistest.Config{Password: "s3cret"})
 	open := redistest.Start(t, redistest.Config{})
 	for name, c := range map[string]struct {
-		cfg  redisstore.StandaloneConfig
-		want failure.Cause
+		server *redistest.Server
+		access redisstore.Access
+		want   failure.Cause
 	}{
-		"none given":     {redisstore.StandaloneConfig{URL: locked.URL()}, failure.CauseAuth},
-		"wrong password": {redisstore.StandaloneConfig{URL: locked.URL(), Password: "guess"}, failure.CauseAuth},
+		"none given":     {locked, redisstore.Access{}, failure.CauseAuth},
+		"wrong password": {locked, redisstore.Access{Password: "guess"}, failure.CauseAuth},
 		"may not ask for the role": {
-			user(open, "+evalsha", "+script|load", "+ping", "+time", "+get", "+set"), failure.CauseNoPerm,
+			open, user(open, "+evalsha", "+script|load", "+ping", "+time", "+get", "+set"), failure.CauseNoPerm,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(t, standalone(t, c.cfg), quick())
+			r := run(t, standalone(t, c.server.URL(), c.access), quick())
 			r.fails(c.want)
 			if text := r.Stats().LastError.Text; strings.Contains(text, "s3cret") || strings.Contains(text, "guess") {
 				t.Errorf("the last error shows the password: %q", text)
@@ -84,7 +85,7 @@ func TestStore_RefusedPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, redistest.Config{})
-			r := run(t, standalone(t, user(server, least...)), quick()).serving()
+			r := run(t, standalone(t, server.URL(), user(server, least...)), quick()).serving()
 			server.ACL("limiter", rules[0])
 			r.fails(failure.CauseNoPerm)
 			server.ACL("limiter", rules[1])

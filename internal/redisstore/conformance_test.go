@@ -27,23 +27,22 @@ func TestStore_SpeaksEveryTransport(t *testing.T) {
 	certs := redistest.NewCertificates(t)
 	for name, c := range map[string]struct {
 		server redistest.Config
-		client redisstore.StandaloneConfig
+		access redisstore.Access
 	}{
 		"unix socket": {server: redistest.Config{Unix: true}},
 		"unix socket with password": {
-			server: redistest.Config{Unix: true, Password: "s3cret"}, client: redisstore.StandaloneConfig{Password: "s3cret"},
+			server: redistest.Config{Unix: true, Password: "s3cret"}, access: redisstore.Access{Password: "s3cret"},
 		},
 		"tls with client certificate": {
 			server: redistest.Config{TLS: certs},
-			client: redisstore.StandaloneConfig{
+			access: redisstore.Access{
 				CAFile: certs.CAFile, CertFile: certs.ClientCertFile, KeyFile: certs.ClientKeyFile,
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t, c.server)
-			c.client.URL = server.URL()
-			r := run(t, standalone(t, c.client), quick()).serving()
+			r := run(t, standalone(t, server.URL(), c.access), quick()).serving()
 			if got := r.ask(); got != failure.CauseNone {
 				t.Errorf("a call failed of %v: %+v", got, r.Stats().LastError)
 			}

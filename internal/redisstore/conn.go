@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
@@ -71,30 +70,15 @@ func dial(ctx context.Context, target Target, timeout time.Duration) (*heardConn
 // newConn wraps a network connection into a client that has this one connection and no way to get another.
 func newConn(target Target, netConn net.Conn, s *Store) *conn {
 	var spent atomic.Bool
-	client := redis.NewClient(&redis.Options{
-		Network: target.Network, Addr: target.Address, DB: target.DB,
-		Username: target.Username, Password: string(target.Password),
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			if spent.Swap(true) {
-				return nil, errSpent
-			}
-			return netConn, nil
-		},
-		Protocol:              2, // the replies are the same, and nothing has to look out for push messages
-		ContextTimeoutEnabled: true,
-		DialTimeout:           s.cfg.DialTimeout,
-		ReadTimeout:           s.cfg.SocketTimeout,
-		WriteTimeout:          s.cfg.SocketTimeout,
-		MaxRetries:            -1, // a script that timed out may have charged
-		DialerRetries:         1,
-		PoolSize:              1,
-		PipelinePoolSize:      -1,
-		ConnMaxIdleTime:       -1,
-		DisableIdentity:       true,
-		MaintNotificationsConfig: &maintnotifications.Config{
-			Mode: maintnotifications.ModeDisabled,
-		},
-	})
+	options := plainOptions(target, s.cfg.SocketTimeout)
+	options.DialTimeout = s.cfg.DialTimeout
+	options.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		if spent.Swap(true) {
+			return nil, errSpent
+		}
+		return netConn, nil
+	}
+	client := redis.NewClient(options)
 	return &conn{
 		client: client, redis: client.Conn(), cfg: &s.cfg, script: s.script, sha: s.sha,
 	}

@@ -168,9 +168,9 @@ func (r *rig) watch(h *redisstore.Hooks) {
 	h.Panicked = func(v any, _ []byte) { r.hooks.note("panicked %v", v) }
 }
 
-func standalone(t testing.TB, cfg redisstore.StandaloneConfig) *redisstore.Standalone {
+func standalone(t testing.TB, url string, access redisstore.Access) *redisstore.Standalone {
 	t.Helper()
-	s, err := redisstore.NewStandalone(cfg)
+	s, err := redisstore.NewStandalone(url, access)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func standalone(t testing.TB, cfg redisstore.StandaloneConfig) *redisstore.Stand
 
 func at(t testing.TB, url string) *redisstore.Standalone {
 	t.Helper()
-	return standalone(t, redisstore.StandaloneConfig{URL: url})
+	return standalone(t, url, redisstore.Access{})
 }
 
 // serving waits until every lane is connected.

@@ -33,7 +33,7 @@ func TestNew_ReportsEveryFault(t *testing.T) {
 }
 
 func ExampleNew() {
-	resolver, err := redisstore.NewStandalone(redisstore.StandaloneConfig{URL: "redis://127.0.0.1:6379"})
+	resolver, err := redisstore.NewStandalone("redis://127.0.0.1:6379", redisstore.Access{})
 	if err != nil {
 		panic(err)
 	}

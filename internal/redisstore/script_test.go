@@ -75,7 +75,7 @@ func TestStore_ScriptThatMayNotBeLoaded(t *testing.T) {
 	admin := server.Client()
 	cfg := user(server, "+evalsha", "+ping", "+role", "+time", "+get", "+set")
 	t.Run("at start", func(t *testing.T) {
-		r := run(t, standalone(t, cfg), quick())
+		r := run(t, standalone(t, server.URL(), cfg), quick())
 		r.fails(failure.CauseNoScript)
 		if got := r.health.count("failed noscript"); got == 0 {
 			t.Errorf("evidence: %v", r.health.all())
@@ -83,10 +83,10 @@ func TestStore_ScriptThatMayNotBeLoaded(t *testing.T) {
 	})
 	t.Run("somebody else has loaded it", func(t *testing.T) {
 		run(t, at(t, server.URL()), quick()).serving()
-		run(t, standalone(t, cfg), quick()).serving().take(charge("k", 1))
+		run(t, standalone(t, server.URL(), cfg), quick()).serving().take(charge("k", 1))
 	})
 	t.Run("lost while running", func(t *testing.T) {
-		r := run(t, standalone(t, cfg), quick()).serving()
+		r := run(t, standalone(t, server.URL(), cfg), quick()).serving()
 		r.take(charge("k", 1))
 		do(t, admin, "script", "flush")
 		r.health.reset()

@@ -1,122 +1,52 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 )
 
-// StandaloneConfig names one server and the credentials for it.
-//
-// The account needs no more than "~rl:* +evalsha +script|load +ping +role +time +get +set", and +select for a
-// database other than 0. Without +script|load somebody else must load the script.
-type StandaloneConfig struct {
-	// URL is redis://[user[:password]@]host[:port][/db], rediss:// for TLS, or unix:///path/to/socket[?db=N].
-	URL string
-	// Username takes the place of the one in URL.
-	Username string
-	// Password takes the place of the one in URL.
-	Password Secret
-	// PasswordFile holds the password, and takes the place of both others. It is read again for every connection, so
-	// a rotated password needs no restart.
-	PasswordFile string
-	// CAFile holds the PEM certificates that a rediss:// server is verified by. Default: those of the system. All
-	// three files are read again for every connection.
-	CAFile string
-	// CertFile and KeyFile are the PEM pair shown to a server that demands a client certificate.
-	CertFile, KeyFile string
-}
-
-// Validate reports every contradiction.
-func (c StandaloneConfig) Validate() error {
-	var errs []error
-	target, err := ParseURL(c.URL)
-	if err != nil {
-		errs = append(errs, err)
-	} else if target.TLS == nil && c.CAFile+c.CertFile+c.KeyFile != "" {
-		errs = append(errs, errors.New("redisstore: certificates are given, so the redis URL must be rediss://"))
-	}
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		errs = append(errs, errors.New("redisstore: a client certificate needs both its certificate and its key"))
-	}
-	if c.Password != "" && c.PasswordFile != "" {
-		errs = append(errs, errors.New("redisstore: give the password or a password file, not both"))
-	}
-	return errors.Join(errs...)
-}
-
 // Standalone resolves to one server that never moves.
 type Standalone struct {
-	cfg    StandaloneConfig
+	access Access
 	target Target
 }
 
-// NewStandalone returns the resolver for cfg. It reads no files yet: they may appear later.
-func NewStandalone(cfg StandaloneConfig) (*Standalone, error) {
-	if err := cfg.Validate(); err != nil {
+// NewStandalone returns the resolver for the server at raw: redis://[user[:password]@]host[:port][/db], rediss:// for
+// TLS, or unix:///path/to/socket[?db=N]. What access says takes the place of what raw says. No files are read yet: they
+// may appear later.
+//
+// The account needs no more than "~rl:* +evalsha +script|load +ping +role +time +get +set", and +select for a database
+// other than 0. Without +script|load somebody else must load the script.
+func NewStandalone(raw string, access Access) (*Standalone, error) {
+	target, err := ParseURL(raw)
+	// A URL that is none need not also be one without TLS.
+	access.TLS = access.TLS || err != nil || target.TLS != nil
+	if err := errors.Join(err, access.Validate()); err != nil {
 		return nil, err
 	}
-	target, err := ParseURL(cfg.URL)
-	if err != nil {
-		return nil, err
+	if access.TLS && target.TLS == nil {
+		if target.TLS, err = tlsFor(target.Address); err != nil {
+			return nil, err
+		}
 	}
-	if cfg.Username != "" {
-		target.Username = cfg.Username
+	access.Username = cmp.Or(access.Username, target.Username)
+	if access.Password == "" && access.PasswordFile == "" {
+		access.Password = target.Password
 	}
-	if cfg.Password != "" {
-		target.Password = cfg.Password
-	}
-	return &Standalone{cfg: cfg, target: target}, nil
+	return &Standalone{access: access, target: target}, nil
 }
 
 // String is the address without credentials.
 func (s *Standalone) String() string { return s.target.Address }
 
 // Resolve reads the credentials anew.
-func (s *Standalone) Resolve(context.Context) (Target, error) {
-	target := s.target
-	if s.cfg.PasswordFile != "" {
-		password, err := os.ReadFile(s.cfg.PasswordFile)
-		if err != nil {
-			return Target{}, fmt.Errorf("redisstore: password file: %w", err)
-		}
-		target.Password = Secret(strings.TrimRight(string(password), "\r\n"))
-	}
-	if target.TLS == nil {
-		return target, nil
-	}
-	target.TLS = target.TLS.Clone()
-	return target, s.readCertificates(target.TLS)
-}
-
-func (s *Standalone) readCertificates(cfg *tls.Config) error {
-	if s.cfg.CAFile != "" {
-		pem, err := os.ReadFile(s.cfg.CAFile)
-		if err != nil {
-			return fmt.Errorf("redisstore: CA file: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("redisstore: CA file: no certificate in %s", s.cfg.CAFile)
-		}
-	}
-	if s.cfg.CertFile == "" {
-		return nil
-	}
-	pair, err := tls.LoadX509KeyPair(s.cfg.CertFile, s.cfg.KeyFile)
-	if err != nil {
-		return fmt.Errorf("redisstore: client certificate: %w", err)
-	}
-	cfg.Certificates = []tls.Certificate{pair}
-	return nil
-}
+func (s *Standalone) Resolve(context.Context) (Target, error) { return s.access.admit(s.target) }
 
 // ParseURL reads the forms that StandaloneConfig.URL documents. Its errors never show the URL, which may hold a
 // password.
@@ -156,7 +86,7 @@ func (t *Target) parseHost(u *url.URL) (err error) {
 	}
 	port := u.Port()
 	if port == "" {
-		port = "6379"
+		port = redisPort
 	}
 	t.Network, t.Address = "tcp", net.JoinHostPort(u.Hostname(), port)
 	if u.Scheme == "rediss" {

@@ -63,10 +63,10 @@ func TestParseURL_ErrorsAreClearAndDiscreet(t *testing.T) {
 }
 
 func TestNewStandalone_ReportsEveryContradiction(t *testing.T) {
-	_, err := redisstore.NewStandalone(redisstore.StandaloneConfig{
-		URL: "redis://h", CAFile: "ca", CertFile: "cert", Password: "hunter2", PasswordFile: "file",
+	_, err := redisstore.NewStandalone("redis://h", redisstore.Access{
+		CAFile: "ca", CertFile: "cert", Password: "hunter2", PasswordFile: "file",
 	})
-	for _, want := range []string{"must be rediss://", "both its certificate and its key", "not both"} {
+	for _, want := range []string{"TLS is not asked for", "both its certificate and its key", "not both"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
 		}
@@ -76,7 +76,7 @@ func TestNewStandalone_ReportsEveryContradiction(t *testing.T) {
 func TestStandalone_Resolve(t *testing.T) {
 	ctx := t.Context()
 	file := filepath.Join(t.TempDir(), "password")
-	s := standalone(t, redisstore.StandaloneConfig{URL: "redis://a:b@h", Username: "u", PasswordFile: file})
+	s := standalone(t, "redis://a:b@h", redisstore.Access{Username: "u", PasswordFile: file})
 	if _, err := s.Resolve(ctx); err == nil || !strings.Contains(err.Error(), "password file") {
 		t.Errorf("without the file: %v", err)
 	}
@@ -97,8 +97,8 @@ func TestStandalone_Resolve(t *testing.T) {
 
 func TestStandalone_ReadsCertificatesAnew(t *testing.T) {
 	first, second := redistest.NewCertificates(t), redistest.NewCertificates(t)
-	s := standalone(t, redisstore.StandaloneConfig{
-		URL: "rediss://h", CAFile: first.CAFile, CertFile: first.ClientCertFile, KeyFile: first.ClientKeyFile,
+	s := standalone(t, "rediss://h", redisstore.Access{
+		CAFile: first.CAFile, CertFile: first.ClientCertFile, KeyFile: first.ClientKeyFile,
 	})
 	before, err := s.Resolve(t.Context())
 	if err != nil || len(before.TLS.Certificates) != 1 || before.TLS.ServerName != "h" {

@@ -1,0 +1,49 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// NewClient returns a client for asking a server things off the request path: one connection, opened by the first
+// command; nothing is retried. Every step ends after timeout at the latest, and earlier if the command's context does.
+func NewClient(t Target, timeout time.Duration) *redis.Client {
+	options := plainOptions(t, timeout)
+	options.DialTimeout = timeout
+	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		// The library's own TLS dialer ignores the context.
+		dialer := &net.Dialer{Timeout: timeout}
+		if t.TLS == nil {
+			return dialer.DialContext(ctx, network, address)
+		}
+		return (&tls.Dialer{NetDialer: dialer, Config: t.TLS}).DialContext(ctx, network, address)
+	}
+	return redis.NewClient(options)
+}
+
+// plainOptions are the settings that every connection of ours shares: one connection, one attempt, nothing in the
+// handshake that is not needed.
+func plainOptions(t Target, timeout time.Duration) *redis.Options {
+	return &redis.Options{
+		Network: t.Network, Addr: t.Address, DB: t.DB,
+		Username: t.Username, Password: string(t.Password),
+		Protocol:              2, // the replies are the same, and nothing has to look out for push messages
+		ContextTimeoutEnabled: true,
+		ReadTimeout:           timeout,
+		WriteTimeout:          timeout,
+		MaxRetries:            -1, // a script that timed out may have charged
+		DialerRetries:         1,
+		PoolSize:              1,
+		PipelinePoolSize:      -1,
+		ConnMaxIdleTime:       -1,
+		DisableIdentity:       true,
+		MaintNotificationsConfig: &maintnotifications.Config{
+			Mode: maintnotifications.ModeDisabled,
+		},
+	}
+}
