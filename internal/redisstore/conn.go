@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/honestlimit/ratelimit/pkg/failure"
+	"github.com/honestlimit/ratelimit/pkg/limit"
+	"github.com/honestlimit/ratelimit/scripts"
 )
 
 // proofs in a row, each within the budget, prove a connection; triesPerProof allows for a hiccup of either machine.
@@ -18,6 +20,9 @@ const (
 	proofs        = 3
 	triesPerProof = 3
 )
+
+// proofKey is the bucket that proves are charged to. It is among those that the account may write, "rl:*".
+const proofKey = "rl:proof"
 
 // conn is one connection to a server. It is never re-dialed: what breaks it ends it. Not safe for concurrent use.
 type conn struct {
@@ -27,6 +32,7 @@ type conn struct {
 	script string
 	sha    string
 	opened time.Time
+	sever  func() // closes the socket under whoever waits for it; may be called at any time
 }
 
 // open dials the target, logs in, and proves that the server is a master that has the script and answers in time.
@@ -38,7 +44,12 @@ func open(ctx context.Context, target Target, s *Store) (*conn, error) {
 	}
 	c := newConn(target, netConn, s)
 	c.opened = start
-	if err := c.warm(ctx); err != nil {
+	stop := context.AfterFunc(ctx, c.sever)
+	err = c.warm(ctx)
+	if !stop() && err == nil {
+		err = ctx.Err() // it was cut off in the same instant
+	}
+	if err != nil {
 		c.close()
 		if netConn.rejected.Load() {
 			return nil, errMaxClients
@@ -81,6 +92,7 @@ func newConn(target Target, netConn net.Conn, s *Store) *conn {
 	client := redis.NewClient(options)
 	return &conn{
 		client: client, redis: client.Conn(), cfg: &s.cfg, script: s.script, sha: s.sha,
+		sever: func() { _ = netConn.Close() },
 	}
 }
 
@@ -90,7 +102,8 @@ func (c *conn) close() {
 	_ = c.client.Close()
 }
 
-// warm takes every step that may fail before the first call pays for it. HELLO and AUTH go ahead of the first.
+// warm takes every step that may fail before the first call pays for it, but writes nothing. HELLO and AUTH go ahead of
+// the first.
 func (c *conn) warm(ctx context.Context) error {
 	if err := c.check(); err != nil {
 		return err
@@ -99,7 +112,7 @@ func (c *conn) warm(ctx context.Context) error {
 	if err := c.load(); err != nil && (!isReply(err) || classify(c.rehearse()) == failure.CauseNoScript) {
 		return err
 	}
-	return c.prove(ctx)
+	return c.keepTime(ctx)
 }
 
 // check asks whether the server is alive, ready, and a master. PING shows LOADING, MISCONF and BUSY.
@@ -136,8 +149,8 @@ func (c *conn) rehearse() error {
 	return err
 }
 
-// prove asks for a few rehearsals in a row that each came back within the budget, then for the role.
-func (c *conn) prove(ctx context.Context) error {
+// keepTime asks for a few rehearsals in a row that each came back within the budget, then for the role.
+func (c *conn) keepTime(ctx context.Context) error {
 	inTime := 0
 	for range proofs * triesPerProof {
 		if err := ctx.Err(); err != nil {
@@ -156,6 +169,26 @@ func (c *conn) prove(ctx context.Context) error {
 		}
 	}
 	return errSlow
+}
+
+// prove asks for all that a decision needs: answers in time, a master, and a charge that is written. Without replicas
+// or memory enough a server does everything but write.
+func (c *conn) prove(ctx context.Context) error {
+	if err := c.keepTime(ctx); err != nil {
+		return err
+	}
+	return c.charge()
+}
+
+// charge has the script charge a bucket of our own that is full again, and gone, in a millisecond.
+func (c *conn) charge() error {
+	bucket := limit.NewTokenBucket(limit.Micro, limit.Rate{Micro: limit.MaxRate * limit.Micro, Period: limit.Micro})
+	packed := scripts.AppendRequest(nil, []limit.Charge{{Key: proofKey, Limit: bucket, Cost: 1}})
+	_, err := c.decide([]any{"evalsha", c.sha, 1, proofKey, packed})
+	if classify(err) == failure.CauseMoved { // in a Cluster it is another shard's bucket, and this one had to be asked
+		return nil
+	}
+	return err
 }
 
 // decide runs the script with args, which name it too, and returns its reply.

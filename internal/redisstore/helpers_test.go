@@ -104,6 +104,7 @@ func (l *log) Answered(_ failure.Trip, c failure.Cause) {
 func (l *log) Alive(failure.Trip)     { l.owes(-1); l.note("alive") }
 func (l *log) Failed(c failure.Cause) { l.note("failed %v", c); l.asks() }
 func (l *log) Proved()                { l.note("proved") }
+func (l *log) Moved()                 { l.note("moved") }
 func (l *log) State() failure.State {
 	l.mu.Lock()
 	defer l.mu.Unlock()

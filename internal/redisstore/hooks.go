@@ -14,6 +14,8 @@ type Hooks struct {
 	Dropped func(cause failure.Cause, calls int)
 	// Dialed: an attempt to open and prove a connection ended, with CauseNone if it now serves.
 	Dialed func(took time.Duration, cause failure.Cause)
+	// Moved: another master was found to work, and the lanes go there.
+	Moved func(from, to string)
 	// Reloaded: the server had lost the script; CauseNone if it has it again.
 	Reloaded func(cause failure.Cause)
 	// Panicked: a bug in the store, or in a hook, was recovered.
@@ -35,6 +37,12 @@ func (h *Hooks) dropped(cause failure.Cause, calls int) {
 func (h *Hooks) dialed(took time.Duration, cause failure.Cause) {
 	if h.Dialed != nil {
 		h.Dialed(took, cause)
+	}
+}
+
+func (h *Hooks) moved(from, to string) {
+	if h.Moved != nil {
+		h.Moved(from, to)
 	}
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
 
-// lane is one goroutine with one connection at a time. It connects, serves until the connection is lost, and starts
-// over, until it is told to stop.
+// lane is one goroutine with one connection at a time. It connects, serves until the connection is lost or the master
+// is another one, and starts over, until it is told to stop.
 type lane struct {
 	store     *Store
-	address   string // that of the last dial
+	address   string // that of the last dial; empty if there was none to dial
+	era       *era   // that of conn
 	conn      *conn  // nil while there is none
 	nextCheck time.Time
 
@@ -33,7 +34,8 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// live is the life of one connection. A bug in it ends the connection, not the lane.
+// live is the life of one connection, and of those that follow it without a gap. A bug in it ends the connection, not
+// the lane.
 func (l *lane) live(ctx context.Context) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -41,80 +43,155 @@ func (l *lane) live(ctx context.Context) {
 			l.store.dials.failed(l.address)
 			l.store.noConnection(failure.CauseOther)
 		}
-		if l.conn != nil {
-			l.conn.close()
-			l.conn = nil
-		}
+		l.hold(nil)
 	}()
-	if l.conn = l.connect(ctx); l.conn != nil {
-		l.serve(ctx, l.conn)
+	if c := l.connect(ctx); c != nil {
+		l.hold(c)
+		l.serve(ctx)
 	}
 }
 
-// connect opens and proves a connection. It returns nil if there is none, after it has told everybody why.
+// hold replaces the connection.
+func (l *lane) hold(c *conn) {
+	if l.conn != nil {
+		l.conn.close()
+	}
+	l.conn = c
+}
+
+// connect opens and proves a connection, or takes the one that is ready. It returns nil if there is none, after it has
+// told everybody why, or if the master is another one before there is any.
 func (l *lane) connect(ctx context.Context) *conn {
 	s := l.store
-	if s.dials.wait(ctx, l.address) != nil {
-		return nil
-	}
-	start := time.Now()
-	c, err := l.dial(ctx)
-	if err == nil {
-		s.dials.connected(l.address)
+	l.era = s.era.Load()
+	if c := l.era.take(); c != nil {
+		l.address = l.era.address
 		return c
 	}
-	s.dials.failed(l.address)
-	if ctx.Err() != nil {
+	attempt, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.era.over, cancel)()
+	start := time.Now()
+	c, err := l.dial(attempt)
+	if err == nil {
+		s.dials.connected(l.address)
+		return l.settle(c)
+	}
+	if attempt.Err() != nil {
 		return nil
 	}
+	s.dials.failed(l.address)
 	cause := classify(err)
 	s.cfg.Hooks.dialed(time.Since(start), cause)
 	s.note(cause, err)
 	s.noConnection(cause)
+	s.suspect(cause)
 	return nil
 }
 
-func (l *lane) dial(ctx context.Context) (*conn, error) {
-	target, err := l.store.resolver.Resolve(ctx)
-	if err != nil {
-		l.address = ""
-		return nil, fmt.Errorf("%w: %w", errResolve, err)
+// settle begins the era of the connection's master, unless it has begun. It returns nil if meanwhile the era of another
+// one has.
+func (l *lane) settle(c *conn) *conn {
+	if l.era = l.store.adopt(l.era, l.address); l.era.address != l.address {
+		c.close()
+		return nil
 	}
-	l.address = target.Address
+	return c
+}
+
+func (l *lane) dial(ctx context.Context) (*conn, error) {
+	target, err := l.target(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l.store.dialing(target.Address)
 	return open(ctx, target, l.store)
 }
 
-// serve works on c until it is lost or ctx ends.
-func (l *lane) serve(ctx context.Context, c *conn) {
+// target returns the server to dial, when it may be dialed. It asks anew after it has waited, for the master and the
+// credentials may have changed.
+func (l *lane) target(ctx context.Context) (Target, error) {
+	if l.address == "" { // there was none the last time
+		if err := l.store.dials.wait(ctx, ""); err != nil {
+			return Target{}, err
+		}
+	}
+	for waited := ""; ; waited = l.address {
+		target, err := l.store.resolver.Resolve(ctx)
+		if err != nil {
+			l.address = ""
+			return Target{}, fmt.Errorf("%w: %w", errResolve, err)
+		}
+		if l.address = target.Address; waited == l.address {
+			return target, nil
+		}
+		if err := l.store.dials.wait(ctx, l.address); err != nil {
+			return Target{}, err
+		}
+	}
+}
+
+// serve works on the connection, and on those that take its place, until none does or ctx ends.
+func (l *lane) serve(ctx context.Context) {
 	s := l.store
 	lost := failure.CauseOther // if it panics
 	defer func() {
-		s.dials.lost(l.address, time.Since(c.opened))
+		s.dials.lost(l.address, time.Since(l.conn.opened))
 		s.down(lost)
 	}()
-	s.up()
-	s.health.Proved()
-	s.cfg.Hooks.dialed(time.Since(c.opened), failure.CauseNone)
-	lost = l.work(ctx, c)
+	for s.up(); ; s.denials.forgetAll() {
+		s.cfg.Hooks.dialed(time.Since(l.conn.opened), failure.CauseNone)
+		if lost = l.work(ctx); lost != failure.CauseNone {
+			if ctx.Err() == nil {
+				s.suspect(lost)
+			}
+			return
+		}
+		// The master is another one. There is no gap for whom a connection is ready.
+		l.era = s.era.Load()
+		next := l.era.take()
+		if next == nil {
+			lost = failure.CauseClosed
+			return
+		}
+		l.address = l.era.address
+		l.hold(next)
+	}
 }
 
-// work returns what made it stop: why the connection is lost, or CauseClosed.
-func (l *lane) work(ctx context.Context, c *conn) failure.Cause {
-	cfg := &l.store.cfg
-	l.nextCheck = time.Now().Add(jitter(cfg.CheckInterval))
-	timer := time.NewTimer(jitter(cfg.ProofInterval))
+// vouch tells the breaker that the store works. The first to do so at another master than before says that too.
+func (l *lane) vouch() {
+	if l.era.vouched.Swap(true) {
+		l.store.health.Proved()
+		return
+	}
+	l.store.health.Moved()
+}
+
+// work returns what made it stop: why the connection is lost, CauseClosed if ctx ended, CauseNone if the master is
+// another one.
+func (l *lane) work(ctx context.Context) failure.Cause {
+	l.nextCheck = time.Now().Add(jitter(l.store.cfg.CheckInterval))
+	defer context.AfterFunc(l.era.cut, l.conn.sever)()
+	var first time.Duration // who is not trusted has to prove at once more than that it can be connected to
+	if l.store.health.State() == failure.Closed {
+		l.vouch()
+		first = l.pause()
+	}
+	timer := time.NewTimer(first)
 	defer timer.Stop()
 	for {
 		lost := failure.CauseNone
 		select {
 		case <-ctx.Done():
 			return failure.CauseClosed
+		case <-l.era.over.Done():
+			return failure.CauseNone
 		case <-l.store.queue.wake:
-			lost = l.round(c)
+			lost = l.round(l.conn)
 		case <-timer.C:
-			lost = l.look(ctx, c)
-			timer.Reset(jitter(cfg.ProofInterval))
+			lost = l.look(ctx)
+			timer.Reset(l.pause())
 		}
 		if lost != failure.CauseNone {
 			return lost
@@ -122,16 +199,25 @@ func (l *lane) work(ctx context.Context, c *conn) failure.Cause {
 	}
 }
 
-// look asks after the server off the request path: for proof while the breaker is open, else now and then for a sign
-// of life, so that a dead connection or a demoted master is found before a request pays for it.
-func (l *lane) look(ctx context.Context, c *conn) (lost failure.Cause) {
-	if l.store.health.State() == failure.Open {
+// pause is the time until the next look. A new master that nobody vouches for yet is looked at often.
+func (l *lane) pause() time.Duration {
+	if l.era.vouched.Load() {
+		return jitter(l.store.cfg.ProofInterval)
+	}
+	return jitter(min(haste, l.store.cfg.ProofInterval))
+}
+
+// look asks after the server off the request path: for proof while the breaker is not closed, else now and then for a
+// sign of life, so that a dead connection or a demoted master is found before a request pays for it.
+func (l *lane) look(ctx context.Context) (lost failure.Cause) {
+	c := l.conn
+	if l.store.health.State() == failure.Open || !l.era.vouched.Load() {
 		err := c.prove(ctx)
 		if classify(err) == failure.CauseNoScript { // no round trip brings it back while the breaker lets none through
 			err = c.warm(ctx)
 		}
 		if err == nil {
-			l.store.health.Proved()
+			l.vouch()
 			return failure.CauseNone
 		}
 		return l.verdict(classify(err), err)

@@ -26,8 +26,8 @@ func TestStore_FrozenServer(t *testing.T) {
 		t.Errorf("submitting 2000 calls to a frozen server took %v", took)
 	}
 	for _, c := range calls {
-		if got := r.cause(c).Outcome(); got != failure.Timeout {
-			t.Fatalf("a call ended in %v", r.cause(c))
+		if got := r.cause(c); got.Outcome() != failure.Timeout {
+			t.Fatalf("a call ended in %v", got)
 		}
 	}
 	if got := r.health.count("answered io_timeout"); got == 0 || got > 2 {

@@ -35,6 +35,8 @@ type Health interface {
 	Failed(c failure.Cause)
 	// Proved tells that a connection has shown that the store works.
 	Proved()
+	// Moved tells the same of another master than before: nothing that was found out about that one counts.
+	Moved()
 	// State is that of the breaker.
 	State() failure.State
 }
@@ -52,6 +54,7 @@ type Store struct {
 	reloads  reloads
 	denials  *denyCache
 	inFlight atomic.Int64
+	era      atomic.Pointer[era]
 
 	mu        sync.Mutex
 	connected int
@@ -94,11 +97,13 @@ func New(resolver Resolver, health Health, cfg Config) (*Store, error) {
 	if cfg.NoDenyCache {
 		size = 0
 	}
-	return &Store{
+	s := &Store{
 		resolver: resolver, health: health, cfg: cfg, script: script, sha: sha1Hex(script),
 		queue: newQueue(cfg.QueueSize), dials: newBackoff(cfg.BackoffMin, cfg.BackoffMax),
 		denials: newDenyCache(size),
-	}, nil
+	}
+	s.era.Store(newEra(""))
+	return s, nil
 }
 
 // Submit queues c. It fails it at once if the queue is full, or if there is no connection and an attempt to get one
@@ -127,14 +132,19 @@ func (s *Store) asks() bool {
 // Run connects the lanes and serves until ctx ends. Then it fails what is queued, waits for what is in flight, and
 // returns when no goroutine of the store is left. It must be called once.
 func (s *Store) Run(ctx context.Context) {
-	var lanes sync.WaitGroup
+	var workers sync.WaitGroup
 	for range s.cfg.Lanes {
 		l := &lane{store: s}
-		lanes.Go(func() { l.run(ctx) })
+		workers.Go(func() { l.run(ctx) })
+	}
+	if m, ok := s.resolver.(Mover); ok {
+		workers.Go(func() { s.follow(ctx, m) })
+		workers.Go(func() { s.preload(ctx, m) })
 	}
 	<-ctx.Done()
 	failAll(s.queue.close(), failure.CauseClosed)
-	lanes.Wait()
+	workers.Wait()
+	s.era.Load().finish(0)
 }
 
 // Stats returns the numbers as they stand.

@@ -13,8 +13,8 @@ import (
 //	+--------+ ---------------------------------> +------+
 //	| Closed |                                    | Open | <--+
 //	+--------+                                    +------+    |
-//	    ^                        quarantine over,    |        | any failure
-//	    |                   or the store is proved   v        |
+//	    ^                   quarantine over, or      |        | any failure
+//	    |        the store, or another one, is proved v        |
 //	    |      a decision succeeds             +----------+   |
 //	    +------------------------------------- | HalfOpen | --+
 //	                                           +----------+
@@ -167,6 +167,22 @@ func (b *Breaker) Proved() {
 	})
 }
 
+// Moved tells that another server has become the store, and has been shown to work. What was found out about the old
+// one counts no more, least of all how often it failed: an open breaker becomes half open at once, never closed.
+func (b *Breaker) Moved() {
+	b.observe(func(now time.Time) *Transition {
+		b.spacing = b.cfg.EarlyEnd / 2 // the next quarantine, if it is a flap, doubles it
+		if b.State() != Open {
+			b.renew(b.State())
+			return nil
+		}
+		if b.cfg.NoEarlyEnd {
+			return nil
+		}
+		return b.move(now, HalfOpen, TriggerMoved)
+	})
+}
+
 // Snapshot returns the breaker as it stands.
 func (b *Breaker) Snapshot() Snapshot {
 	b.mu.Lock()
@@ -211,7 +227,7 @@ func (b *Breaker) fail(now time.Time, c Cause) *Transition {
 	}
 }
 
-// move makes a transition and starts a new generation, which owes nothing.
+// move makes a transition and starts a new generation.
 func (b *Breaker) move(now time.Time, to State, why Trigger) *Transition {
 	t := &Transition{From: b.State(), To: to, Trigger: why}
 	if to == Open {
@@ -219,11 +235,17 @@ func (b *Breaker) move(now time.Time, to State, why Trigger) *Transition {
 	} else {
 		b.openUntil = time.Time{}
 	}
-	clear(b.probes)
-	b.failures, b.watch.owed, b.since = 0, 0, now
-	b.word.Store((b.generation()+1)<<2 | uint64(to))
-	b.alert()
+	b.since = now
+	b.renew(to)
 	return t
+}
+
+// renew starts a new generation, which owes nothing.
+func (b *Breaker) renew(s State) {
+	clear(b.probes)
+	b.failures, b.watch.owed = 0, 0
+	b.word.Store((b.generation()+1)<<2 | uint64(s))
+	b.alert()
 }
 
 // quarantine sets how long the breaker stays open. A store that was not well for a whole quarantine since the last

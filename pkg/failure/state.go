@@ -43,6 +43,8 @@ const (
 	TriggerQuarantineOver
 	// TriggerProof: a connection proved the store off the request path, which ended the quarantine early.
 	TriggerProof
+	// TriggerMoved: another server became the store, and was shown to work.
+	TriggerMoved
 	// TriggerProbeFailed: a half-open breaker saw a failure.
 	TriggerProbeFailed
 	// TriggerSuccess: a half-open breaker saw a decision succeed.
@@ -58,6 +60,8 @@ func (t Trigger) String() string {
 		return "quarantine_over"
 	case TriggerProof:
 		return "proof"
+	case TriggerMoved:
+		return "moved"
 	case TriggerProbeFailed:
 		return "probe_failed"
 	case TriggerSuccess:
