@@ -1,5 +1,7 @@
 package redisstore
 
+import "github.com/honestlimit/ratelimit/scripts"
+
 // What tests of the package's own parts need.
 var (
 	Classify   = classify
@@ -41,3 +43,6 @@ const (
 	DenialLife    = denialLife
 	DenyCacheSize = denyCacheSize
 )
+
+// DecideSHA is the name of the script in Redis.
+func DecideSHA() string { return sha1Hex(scripts.Decide()) }

@@ -160,7 +160,7 @@ func TestStore_AnswersOfAFake(t *testing.T) {
 		"garbage":          {"HTTP/1.1 400 Bad Request\r\n\r\n", failure.CauseProtocol, false},
 		"another type":     {"*2\r\n:1\r\n:2\r\n", failure.CauseProtocol, false},
 		"too short":        {"$2\r\nhi\r\n", failure.CauseProtocol, false},
-		"too long":         {"$23\r\n" + strings.Repeat("\x01", 23) + "\r\n", failure.CauseProtocol, false},
+		"too long":         {"$30\r\n" + strings.Repeat("\x01", 30) + "\r\n", failure.CauseProtocol, false},
 		"impossible value": {redistest.Decided(7, 2, 0, 4), failure.CauseProtocol, false},
 		"no reply at all":  {"$-1\r\n", failure.CauseProtocol, true},
 		"hangs up":         {redistest.HangUp, failure.CauseReset, false},

@@ -87,6 +87,16 @@ func (r *rig) halfOpen() {
 	r.want(failure.HalfOpen)
 }
 
+// untilHalfOpen proves the store again and again until the quarantine ends, and returns how long that took.
+func (r *rig) untilHalfOpen() time.Duration {
+	opened := time.Now()
+	for r.State() == failure.Open {
+		time.Sleep(10 * ms)
+		r.Proved()
+	}
+	return time.Since(opened)
+}
+
 func TestBreaker_OpensAfterFailuresInARow(t *testing.T) {
 	breakerTest(t, failure.BreakerConfig{}, func(r *rig) {
 		for range 4 {
@@ -282,6 +292,88 @@ func TestBreaker_NoEarlyEnd(t *testing.T) {
 	})
 }
 
+// Another master owes nothing to the old one: it is tried at once, however short the quarantine was yet and however
+// often the old one had failed, and what is heard of the old one afterwards does not count against it.
+func TestBreaker_AnotherMasterIsTriedAtOnce(t *testing.T) {
+	breakerTest(t, failure.BreakerConfig{}, func(r *rig) {
+		old := r.Sent()
+		r.open()
+		for range 4 { // flapping
+			r.untilHalfOpen()
+			old = r.Sent()
+			r.Failed(failure.CauseReset)
+		}
+		r.Moved()
+		r.want(failure.HalfOpen) // never Closed: a decision must succeed first
+		r.Answered(old, failure.CauseIOTimeout)
+		r.want(failure.HalfOpen)
+		r.trip(ms, failure.CauseNone)
+		r.want(failure.Closed)
+	})
+}
+
+// A half-open breaker may have given its only permit to a request that the old master never answers.
+func TestBreaker_AMoveFreesTheProbes(t *testing.T) {
+	breakerTest(t, failure.BreakerConfig{}, func(r *rig) {
+		r.halfOpen()
+		lost, cause := r.Admit()
+		if cause != failure.CauseNone {
+			t.Fatalf("the probe is refused: %v", cause)
+		}
+		if _, cause = r.Admit(); cause != failure.CauseProbing {
+			t.Fatalf("a second probe: %v, want probing", cause)
+		}
+		r.Moved()
+		r.want(failure.HalfOpen)
+		r.Settle(lost, failure.CauseDeadline)
+		r.want(failure.HalfOpen)
+		probe, cause := r.Admit()
+		if cause != failure.CauseNone {
+			t.Fatalf("the new master's probe is refused: %v", cause)
+		}
+		r.Settle(probe, failure.CauseNone)
+		r.want(failure.Closed)
+	})
+}
+
+func TestBreaker_AMoveForgetsFailures(t *testing.T) {
+	breakerTest(t, failure.BreakerConfig{}, func(r *rig) {
+		for range 4 {
+			r.Failed(failure.CauseReset)
+		}
+		r.Moved()
+		r.want(failure.Closed)
+		for range 4 {
+			r.Failed(failure.CauseReset)
+		}
+		r.want(failure.Closed)
+	})
+}
+
+// A new master that fails at once is spaced like any store that does: from the shortest quarantine on.
+func TestBreaker_AMoveStartsTheSpacingAnew(t *testing.T) {
+	breakerTest(t, failure.BreakerConfig{}, func(r *rig) {
+		r.open()
+		for range 3 {
+			r.Moved()
+			r.want(failure.HalfOpen)
+			r.Failed(failure.CauseNoReplicas)
+			if got := r.untilHalfOpen(); got != 500*ms {
+				t.Errorf("the quarantine of a new master ended after %v, want 500 ms", got)
+			}
+			r.Failed(failure.CauseNoReplicas)
+		}
+	})
+}
+
+func TestBreaker_AMoveHonoursNoEarlyEnd(t *testing.T) {
+	breakerTest(t, failure.BreakerConfig{NoEarlyEnd: true}, func(r *rig) {
+		r.open()
+		r.Moved()
+		r.want(failure.Open)
+	})
+}
+
 // A store that flaps gets ever longer quarantines: by failing its probes, or by failing soon after it closed.
 func TestBreaker_AFlappingStoreIsLeftAlone(t *testing.T) {
 	for name, flap := range map[string]func(r *rig){
@@ -298,23 +390,13 @@ func TestBreaker_AFlappingStoreIsLeftAlone(t *testing.T) {
 				for _, spacing := range []time.Duration{
 					500 * ms, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
 				} {
-					opened := time.Now()
-					for r.State() == failure.Open {
-						time.Sleep(10 * ms)
-						r.Proved()
-					}
-					if got := time.Since(opened); got < spacing || got > spacing+10*ms {
+					if got := r.untilHalfOpen(); got < spacing || got > spacing+10*ms {
 						t.Errorf("quarantine ended after %v, want %v", got, spacing)
 					}
 					flap(r)
 				}
 				// From here on the quarantine itself is the bound.
-				opened := time.Now()
-				for r.State() == failure.Open {
-					time.Sleep(10 * ms)
-					r.Proved()
-				}
-				if got := time.Since(opened); got > 30*time.Second+10*ms {
+				if got := r.untilHalfOpen(); got > 30*time.Second+10*ms {
 					t.Errorf("quarantine ended after %v, want 30 s at most", got)
 				}
 				// A store that stayed well for a whole quarantine starts from the shortest again.

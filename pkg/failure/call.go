@@ -25,6 +25,11 @@ type Call struct {
 	Results []limit.Result
 	// Deadline is when the caller stops waiting. A store may fail a call that cannot meet it.
 	Deadline time.Time
+	// At is when the store decided, in microseconds since the epoch by the store's own clock. A store that dates its
+	// decisions fills it before Finish.
+	At int64
+	// Route belongs to the store.
+	Route Route
 
 	cause    Cause
 	panicked any
@@ -32,6 +37,18 @@ type Call struct {
 	done     chan struct{} // of capacity 1
 	timer    *time.Timer   // the guard's
 	release  func(*Call)
+	notify   func(*Call) // who hears of the completion in place of done; nil: nobody
+}
+
+// Route is what a store of several parts notes about a call on its way through them.
+type Route struct {
+	// Slot is where all charges of the call belong; what is in different slots cannot be decided together.
+	Slot uint16
+	// Hops counts how often a part sent the call on to another.
+	Hops uint8
+	// Alone tells that the call must not share a command with others, Asking that the part it goes to is only about to
+	// take the slot over, Dry that its charges must be decided and not made.
+	Alone, Asking, Dry bool
 }
 
 const (
@@ -48,6 +65,12 @@ func NewCall(charges []limit.Charge, deadline time.Time) *Call {
 	}
 }
 
+// NewPart returns a call that a store makes for itself, as a part of another. It calls done when it completes, on the
+// goroutine that completes it: done must not block.
+func NewPart(charges []limit.Charge, deadline time.Time, done func(*Call)) *Call {
+	return &Call{Charges: charges, Results: make([]limit.Result, len(charges)), Deadline: deadline, notify: done}
+}
+
 // Finish completes the call: Results say what was decided.
 func (c *Call) Finish() { c.complete(CauseNone) }
 
@@ -60,14 +83,21 @@ func (c *Call) Panic(value any) {
 	c.complete(CauseOther)
 }
 
+// Bug is what Panic was called with, nil if it was not. Valid once the call is complete.
+func (c *Call) Bug() any { return c.panicked }
+
 // Done is signalled once, when the call completes.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
-// Cause is what the call failed of, CauseNone if it was finished. Valid once Done was signalled.
+// Cause is what the call failed of, CauseNone if it was finished. Valid once it is complete.
 func (c *Call) Cause() Cause { return c.cause }
 
 func (c *Call) complete(cause Cause) {
 	c.cause = cause
+	if c.notify != nil {
+		c.notify(c)
+		return
+	}
 	if c.state.CompareAndSwap(callPending, callCompleted) {
 		c.done <- struct{}{}
 		return
