@@ -3,6 +3,7 @@ package redistest
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ type Proxy struct {
 	weather weather
 	changed chan struct{} // closed when the weather changes
 	pairs   map[net.Conn]net.Conn
+	dials   []time.Time // of everybody who was accepted
 }
 
 // weather is how the proxy treats what passes through it.
@@ -77,6 +79,13 @@ func (p *Proxy) Conns() int {
 	return len(p.pairs)
 }
 
+// Dials are the times at which connections were accepted, those that came to nothing among them.
+func (p *Proxy) Dials() []time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.dials)
+}
+
 func (p *Proxy) set(w weather) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,6 +116,7 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
+		p.note()
 		server, err := net.Dial(p.network, p.addr)
 		if err != nil || !p.add(client, server) {
 			_ = client.Close()
@@ -114,6 +124,12 @@ func (p *Proxy) accept() {
 		}
 		p.serving.Go(func() { p.carry(client, server) })
 	}
+}
+
+func (p *Proxy) note() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dials = append(p.dials, time.Now())
 }
 
 func (p *Proxy) add(client, server net.Conn) bool {
