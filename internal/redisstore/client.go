@@ -4,16 +4,28 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// NewClient returns a client for asking a server things off the request path: one connection, opened by the first
-// command; nothing is retried. Every step ends after timeout at the latest, and earlier if the command's context does.
+// silence keeps go-redis from writing to the standard error output by itself: what fails is told to whoever asked.
+var silence = sync.OnceFunc(func() { redis.SetLogger(nobody{}) })
+
+type nobody struct{}
+
+func (nobody) Printf(context.Context, string, ...any) {}
+
+// NewClient returns a client for asking a server things off the request path: one connection at a time, opened by the
+// first command; nothing is retried. Every step ends after timeout at the latest, and earlier if the command's context
+// does.
 func NewClient(t Target, timeout time.Duration) *redis.Client {
+	silence()
 	options := plainOptions(t, timeout)
+	// After as many failed dials as the pool is large, go-redis stops dialing and tries by itself once a second.
+	options.PoolSize = 1024
 	options.DialTimeout = timeout
 	options.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		// The library's own TLS dialer ignores the context.

@@ -19,6 +19,7 @@ import (
 	"github.com/honestlimit/ratelimit/internal/memstore"
 	"github.com/honestlimit/ratelimit/internal/redisstore"
 	"github.com/honestlimit/ratelimit/internal/telemetry"
+	"github.com/honestlimit/ratelimit/internal/vitals"
 	"github.com/honestlimit/ratelimit/pkg/failure"
 	"github.com/honestlimit/ratelimit/pkg/limit"
 	"github.com/honestlimit/ratelimit/pkg/policy"
@@ -76,6 +77,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	telemetry.WatchBreaker(reg, breaker)
 	telemetry.NewStore(reg)
 	telemetry.WatchStore(reg, func() redisstore.Stats { return redisstore.Stats{} })
+	telemetry.WatchVitals(reg, func() (vitals.Summary, uint64) { return vitals.Summary{At: time.Now()}, 0 })
 	telemetry.WatchMemory(reg, func() memstore.Stats { return memstore.Stats{} })
 	telemetry.WatchPolicies(reg, func() policy.Status {
 		return policy.Status{Domains: []policy.DomainStatus{{
@@ -194,9 +196,12 @@ func TestStore_CountsWhatItsHooksAreTold(t *testing.T) {
 	hooks.RoundTrip(time.Millisecond, 1, failure.CauseReadOnly)
 	hooks.Dropped(failure.CauseQueueFull, 3)
 	hooks.Dialed(time.Millisecond, failure.CauseAuth)
+	hooks.Dialed(time.Millisecond, failure.CauseNone)
+	hooks.Moved("a", "b")
 	hooks.Reloaded(failure.CauseNoPerm)
 	want(t, reg, map[string]float64{
-		"ratelimit_store_round_trip_seconds": 2, "ratelimit_store_batch_calls": 2,
+		"ratelimit_store_round_trip_seconds": 2, "ratelimit_store_batch_calls": 2, "ratelimit_store_dial_seconds": 1,
+		"ratelimit_store_master_changes_total":           1,
 		`ratelimit_store_errors_total{cause="readonly"}`: 1, `ratelimit_store_errors_total{cause="none"}`: -1,
 		`ratelimit_store_errors_total{cause="reset"}`:          0,
 		`ratelimit_store_dropped_total{cause="queue_full"}`:    3,
@@ -214,6 +219,22 @@ func TestStore_CountsWhatItsHooksAreTold(t *testing.T) {
 		"ratelimit_store_in_flight": 1, "ratelimit_deny_cache_entries": 5,
 		`ratelimit_deny_cache_total{result="hit"}`: 6, `ratelimit_deny_cache_total{result="kept"}`: 7,
 		`ratelimit_deny_cache_total{result="evicted"}`: 8,
+	})
+}
+
+func TestWatchVitals_ShowsWhatRedisSaid(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	var said vitals.Summary
+	telemetry.WatchVitals(reg, func() (vitals.Summary, uint64) { return said, 7 })
+	want(t, reg, map[string]float64{"ratelimit_redis_info_failed_total": 7, "ratelimit_redis_replicas_online": -1})
+	said = vitals.Summary{
+		At: time.Now(), Servers: 3, MemoryUse: .5,
+		Server: vitals.Server{Online: 2, Lag: 9, LastForkMicros: 2_500_000, EvictedKeys: 4},
+	}
+	want(t, reg, map[string]float64{
+		"ratelimit_redis_servers": 3, "ratelimit_redis_replicas_online": 2, "ratelimit_redis_replica_lag_bytes": 9,
+		"ratelimit_redis_last_fork_seconds": 2.5, "ratelimit_redis_evicted_keys": 4,
+		"ratelimit_redis_memory_use_ratio": .5,
 	})
 }
 

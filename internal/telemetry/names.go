@@ -8,6 +8,8 @@ var (
 	latencyBuckets = []float64{
 		.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .015, .02, .025, .03, .05,
 	}
+	// dialBuckets are in seconds, from 1 ms to the longest that a dial and its proof can take.
+	dialBuckets  = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 	batchBuckets = prometheus.ExponentialBuckets(1, 2, 11) // calls in one round trip, from 1 to 1024
 )
 
@@ -87,6 +89,14 @@ var (
 		[]string{"cause"},
 		"Attempts to connect a lane, by what they failed of; \"none\" succeeded.", nil,
 	}
+	storeDialSeconds = Metric{
+		"ratelimit_store_dial_seconds", Histogram, nil,
+		"Time from the dial to a lane's connection that is proved to work.", dialBuckets,
+	}
+	storeMovesTotal = Metric{
+		"ratelimit_store_master_changes_total", Counter, nil,
+		"Times that the lanes went over to another master.", nil,
+	}
 	storeReloadsTotal = Metric{
 		"ratelimit_store_script_reloads_total", Counter,
 		[]string{"cause"},
@@ -112,6 +122,14 @@ var (
 	}
 	denyCacheEntries = Metric{
 		"ratelimit_deny_cache_entries", Gauge, nil, "Buckets that the deny cache knows to deny now.", nil,
+	}
+	redisInfoAge = Metric{
+		"ratelimit_redis_info_age_seconds", Gauge, nil,
+		"Time since a master last told how it is; the other ratelimit_redis metrics are of that moment. Missing without " +
+			"--redis-info-interval.", nil,
+	}
+	redisInfoFailed = Metric{
+		"ratelimit_redis_info_failed_total", Counter, nil, "Times that a master was asked how it is and did not tell.", nil,
 	}
 	memoryBuckets = Metric{
 		"ratelimit_memory_buckets", Gauge, nil, "Buckets in the embedded store.", nil,
@@ -162,16 +180,22 @@ var (
 
 // Catalogue lists every metric, as docs/metrics.md shows them.
 func Catalogue() []Metric {
-	return []Metric{
+	all := []Metric{
 		decisionsTotal, decisionSeconds, decisionsInFlight, unmatchedTotal, rpcsTotal, panicsTotal,
 		emergencyTotal, emergencyTokensTotal,
 		breakerState, breakerFailures, breakerTransitionsTotal,
-		storeRoundTripSeconds, storeBatchCalls, storeErrorsTotal, storeDroppedTotal, storeDialsTotal, storeReloadsTotal,
+		storeRoundTripSeconds, storeBatchCalls, storeErrorsTotal, storeDroppedTotal, storeDialsTotal, storeDialSeconds,
+		storeMovesTotal, storeReloadsTotal,
 		storeLanes, storeConnected, storeQueueDepth, storeInFlight,
 		denyCacheTotal, denyCacheEntries,
+		redisInfoAge, redisInfoFailed,
 		memoryBuckets, memoryDroppedTotal,
 		policyLoadsTotal, policyLastLoadFailed, policyWatchFailed, policyInfo, policyCount, policyAgeSeconds,
 		policyStale,
 		buildInfo,
 	}
+	for _, g := range redisGauges {
+		all = append(all, g.metric)
+	}
+	return all
 }

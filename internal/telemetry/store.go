@@ -11,7 +11,8 @@ import (
 
 // Store counts and times what a Redis store does, which it is told of through its Hooks.
 type Store struct {
-	roundTrip, batch                prometheus.Histogram
+	roundTrip, batch, dialing       prometheus.Histogram
+	moves                           prometheus.Counter
 	errors, dropped, dials, reloads *prometheus.CounterVec
 }
 
@@ -20,6 +21,8 @@ func NewStore(reg prometheus.Registerer) *Store {
 	s := &Store{
 		roundTrip: storeRoundTripSeconds.histogram(reg),
 		batch:     storeBatchCalls.histogram(reg),
+		dialing:   storeDialSeconds.histogram(reg),
+		moves:     storeMovesTotal.counter(reg),
 		errors:    storeErrorsTotal.counterVec(reg),
 		dropped:   storeDroppedTotal.counterVec(reg),
 		dials:     storeDialsTotal.counterVec(reg),
@@ -60,8 +63,16 @@ func (s *Store) Hooks() redisstore.Hooks {
 		Dropped: func(c failure.Cause, calls int) {
 			s.dropped.WithLabelValues(c.String()).Add(float64(calls))
 		},
-		Dialed:   func(_ time.Duration, c failure.Cause) { s.dials.WithLabelValues(c.String()).Inc() },
+		Dialed:   s.dialed,
+		Moved:    func(string, string) { s.moves.Inc() },
 		Reloaded: func(c failure.Cause) { s.reloads.WithLabelValues(c.String()).Inc() },
+	}
+}
+
+func (s *Store) dialed(took time.Duration, c failure.Cause) {
+	s.dials.WithLabelValues(c.String()).Inc()
+	if c == failure.CauseNone {
+		s.dialing.Observe(seconds(took))
 	}
 }
 

@@ -26,13 +26,15 @@ var rooms = map[string][]string{
 	"envoy":               {},
 	"internal/memstore":   {"pkg/limit", "pkg/failure"},
 	"internal/redisstore": {"pkg/limit", "pkg/failure", "scripts"},
+	"internal/vitals":     {"internal/redisstore"},
 	"internal/load":       {},
 	"internal/telemetry": {
 		"pkg/limit", "pkg/policy", "pkg/failure", "pkg/rls", "internal/memstore", "internal/redisstore",
+		"internal/vitals",
 	},
 	"cmd/ratelimit": {
 		"pkg/limit", "pkg/policy", "pkg/failure", "pkg/emergency", "pkg/rls", "internal/memstore",
-		"internal/redisstore", "internal/telemetry", "internal/load",
+		"internal/redisstore", "internal/telemetry", "internal/load", "internal/vitals",
 	},
 }
 
