@@ -49,6 +49,9 @@ type Breaker struct {
 	watch watch
 }
 
+// wellFor is how many times as long as it was left alone a store must have been well, not to be called flapping.
+const wellFor = 4
+
 // Permit allows one request to ask the store.
 type Permit struct {
 	generation uint64
@@ -248,21 +251,31 @@ func (b *Breaker) renew(s State) {
 	b.alert()
 }
 
-// quarantine sets how long the breaker stays open. A store that was not well for a whole quarantine since the last
-// time is flapping: it is left alone for longer each time.
+// quarantine sets how long the breaker stays open.
 func (b *Breaker) quarantine(now time.Time, t *Transition) {
-	flapping := b.opened > 0 && (b.State() == HalfOpen || now.Sub(b.since) < b.cfg.Quarantine)
-	if flapping {
-		b.spacing = min(2*b.spacing, b.cfg.Quarantine)
-	} else {
-		b.spacing = min(b.cfg.EarlyEnd, b.cfg.Quarantine)
-	}
+	b.spacing = b.nextSpacing(now)
 	b.opened++
 	keep := 1 - b.cfg.Jitter*b.cfg.Rand()
 	t.Cause = b.lastCause
 	t.Quarantine = time.Duration(float64(b.cfg.Quarantine) * keep)
 	t.EarliestProof = time.Duration(float64(b.spacing) * keep)
 	b.openUntil, b.earliest = now.Add(t.Quarantine), now.Add(t.EarliestProof)
+}
+
+// nextSpacing is how long the store is left alone at least. A store that flaps, which is to fail its probe or soon after
+// it was well again, is left alone for longer each time; one that was well for longer is trusted sooner again. So a
+// store that only hiccups is away for a fifth of the time at most.
+func (b *Breaker) nextSpacing(now time.Time) time.Duration {
+	shortest := min(b.cfg.EarlyEnd, b.cfg.Quarantine)
+	well := now.Sub(b.since)
+	switch {
+	case b.State() != HalfOpen && (b.opened == 0 || well >= b.cfg.Quarantine):
+		return shortest
+	case b.State() == HalfOpen, well < wellFor*b.spacing:
+		return min(2*b.spacing, b.cfg.Quarantine)
+	default:
+		return max(b.spacing/2, shortest)
+	}
 }
 
 func (b *Breaker) generation() uint64 { return b.word.Load() >> 2 }

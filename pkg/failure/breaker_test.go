@@ -292,6 +292,29 @@ func TestBreaker_NoEarlyEnd(t *testing.T) {
 	})
 }
 
+// A store that stands still for 150 ms every nine seconds is away for the shortest quarantine each time, whether or not
+// it once flapped: it works most of the time, and so must the limits.
+func TestBreaker_AStoreThatHiccupsIsTrustedAgain(t *testing.T) {
+	breakerTest(t, failure.BreakerConfig{}, func(r *rig) {
+		r.open()
+		for range 2 { // it flaps at first
+			r.untilHalfOpen()
+			r.Failed(failure.CauseReset)
+		}
+		var away []time.Duration
+		for range 6 {
+			away = append(away, r.untilHalfOpen())
+			r.trip(ms, failure.CauseNone)
+			time.Sleep(9 * time.Second)
+			r.open()
+		}
+		want := []time.Duration{2 * time.Second, time.Second, 500 * ms, 500 * ms, 500 * ms, 500 * ms}
+		if diff := cmp.Diff(want, away); diff != "" {
+			t.Errorf("quarantines (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // Another master owes nothing to the old one: it is tried at once, however short the quarantine was yet and however
 // often the old one had failed, and what is heard of the old one afterwards does not count against it.
 func TestBreaker_AnotherMasterIsTriedAtOnce(t *testing.T) {

@@ -20,8 +20,9 @@ type BreakerConfig struct {
 	// SilenceInterval is the further silence that counts as one more failure. Default 25 ms: with five failures
 	// a stall of 100 ms is survived and total silence opens the breaker after 120 ms.
 	SilenceInterval time.Duration
-	// EarlyEnd is the time after opening before which no proof ends the quarantine. It doubles with every reopening
-	// of a store that has not been well for a whole Quarantine since. Default 500 ms.
+	// EarlyEnd is the time after opening before which no proof ends the quarantine. It doubles each time that a store
+	// fails its probe, or after less than four times as long as it was left alone, and halves each time that it was well
+	// for longer. Default 500 ms.
 	EarlyEnd time.Duration
 	// NoEarlyEnd makes every quarantine run to its end.
 	NoEarlyEnd bool
