@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/honestlimit/ratelimit/pkg/policy"
@@ -41,5 +42,26 @@ func writePolicies(out io.Writer, set *policy.Set) error {
 				describeLimit(p.Limit), describeFailMode(p.Endpoint), describeCost(p), p.Version, p.File, p.Line)
 		}
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, name := range set.Domains() {
+		writeSlots(out, set.Domain(name))
+	}
+	return nil
+}
+
+// writeSlots writes what shard_by of a domain is for, and which policies it does not reach.
+func writeSlots(out io.Writer, d *policy.Domain) {
+	keys := d.ShardBy()
+	if len(keys) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s is sharded by %s: in a Redis Cluster, buckets that agree in it share a slot.\n",
+		d.Name(), strings.Join(keys, ", "))
+	for _, p := range d.Policies() {
+		if why := p.Apart(); why != "" {
+			fmt.Fprintf(out, "note: %s:%d: %s stays in slots of its own: %s\n", p.File, p.Line, p.Endpoint.ID, why)
+		}
+	}
 }

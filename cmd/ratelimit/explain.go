@@ -45,7 +45,7 @@ func (c *explainCmd) Run(s *streams) error {
 			c.Domain, strings.Join(set.Domains(), ", "))
 	}
 	e := domain.Explain(descriptor)
-	if err := writeExplanation(s.out, e, descriptor); err != nil {
+	if err := writeExplanation(s.out, domain, e, descriptor); err != nil {
 		return err
 	}
 	if e.Policy == nil {
@@ -67,13 +67,16 @@ func (c *explainCmd) descriptor() ([]policy.Entry, error) {
 	return descriptor, errors.Join(errs...)
 }
 
-func writeExplanation(out io.Writer, e policy.Explanation, descriptor []policy.Entry) error {
+func writeExplanation(out io.Writer, d *policy.Domain, e policy.Explanation, descriptor []policy.Entry) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if p := e.Policy; p != nil {
 		fmt.Fprintf(table, "governed by\t%s (%s:%d)\n", p.Endpoint.ID, p.File, p.Line)
 		fmt.Fprintf(table, "descriptor\t%v\n", p.Pattern)
 		fmt.Fprintf(table, "limit\t%s\n", describeLimit(p.Limit))
 		fmt.Fprintf(table, "bucket\t%s\n", p.BucketKey(descriptor))
+		if keys := d.ShardBy(); len(keys) > 0 {
+			fmt.Fprintf(table, "slot\t%s\n", describeSlot(p, keys))
+		}
 		fmt.Fprintf(table, "cost\t%s tokens a request\n", describeCost(p))
 		fmt.Fprintf(table, "store away\t%s\n", describeFailMode(p.Endpoint))
 	}
@@ -88,4 +91,12 @@ func writeExplanation(out io.Writer, e policy.Explanation, descriptor []policy.E
 		fmt.Fprintf(table, "\tand %d more that are further away\n", e.Omitted)
 	}
 	return table.Flush()
+}
+
+// describeSlot says with which buckets one of p shares a slot of a Redis Cluster.
+func describeSlot(p *policy.Policy, shardBy []string) string {
+	if why := p.Apart(); why != "" {
+		return "of its own: " + why
+	}
+	return "shared with all buckets that agree in " + strings.Join(shardBy, ", ")
 }

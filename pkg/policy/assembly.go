@@ -30,11 +30,12 @@ func assemble(files []file, now time.Time) assembly {
 	}
 	for name, documents := range parts {
 		policies, faults := merge(documents)
-		if len(faults) > 0 {
+		shardBy, more := mergeSharding(documents)
+		if faults = append(faults, more...); len(faults) > 0 {
 			a.faults[name] = faults.sorted()
 			continue
 		}
-		a.domains[name] = newDomain(name, policies, now)
+		a.domains[name] = newDomain(name, shardBy, policies, now)
 	}
 	return a
 }

@@ -23,6 +23,7 @@ const (
 type document struct {
 	file     string
 	domain   string // "" when the document does not tell
+	shardBy  sharding
 	policies []declaration
 	faults   Faults
 }
@@ -39,7 +40,7 @@ type declaration struct {
 
 // The fields of each mapping, in the order in which messages list them.
 var (
-	documentFields = []string{"domain", "policies"}
+	documentFields = []string{"domain", "shard_by", "policies"}
 	policyFields   = []string{
 		"endpoint_id", "descriptor", "token_bucket", "sliding_window", "fail_mode", "fallback_rate_per_process",
 		"fallback_rate_per_process_micro", "policy_version", "min_cost", "max_cost",
@@ -57,6 +58,7 @@ func readDocument(file string, root *yaml.Node) document {
 		s.require("domain", "the name by which Envoy's filter asks")
 		s.require("policies", "a list of at least one policy")
 		d.domain = s.domain()
+		d.shardBy = s.sharding()
 		for _, n := range s.list("policies", "policy") {
 			d.policies = append(d.policies, w.declaration(n, d.domain))
 		}
@@ -95,7 +97,6 @@ func (w *walker) declaration(n *yaml.Node, domain string) declaration {
 	p.Endpoint.FailMode, p.Endpoint.Fallback = s.failMode()
 	p.MinCost, p.MaxCost = s.costs(p.Limit)
 	if len(w.faults)+w.more == before && domain != "" {
-		p.compile()
 		d.policy = p
 	}
 	return d

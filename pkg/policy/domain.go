@@ -14,15 +14,17 @@ type Domain struct {
 	name     string
 	version  string
 	loadedAt time.Time
+	shardBy  []string
 	policies []*Policy // by endpoint id
 	root     node
 }
 
-// newDomain compiles policies whose ids and patterns are distinct.
-func newDomain(name string, policies []*Policy, now time.Time) *Domain {
-	d := &Domain{name: name, loadedAt: now, policies: slices.Clone(policies)}
+// newDomain compiles policies whose ids and patterns are distinct, and which it takes over.
+func newDomain(name string, shardBy []string, policies []*Policy, now time.Time) *Domain {
+	d := &Domain{name: name, loadedAt: now, shardBy: shardBy, policies: slices.Clone(policies)}
 	slices.SortFunc(d.policies, func(a, b *Policy) int { return cmp.Compare(a.Endpoint.ID, b.Endpoint.ID) })
 	for _, p := range d.policies {
+		p.name(shardBy)
 		d.root.insert(p)
 	}
 	d.version = d.fingerprint()
@@ -40,6 +42,10 @@ func (d *Domain) LoadedAt() time.Time { return d.loadedAt }
 
 // Policies returns the policies in the order of their endpoint ids.
 func (d *Domain) Policies() []*Policy { return slices.Clone(d.policies) }
+
+// ShardBy returns the keys of the entries whose values choose the slot of a bucket in a Redis Cluster, in the order of
+// bytes; none if every identity has a slot of its own.
+func (d *Domain) ShardBy() []string { return slices.Clone(d.shardBy) }
 
 // Match returns the most specific policy for a descriptor, nil if none governs it. A policy matches if its pattern
 // has as many entries, with the same keys in the same order, and accepts every value. Among those that match, the
@@ -64,6 +70,12 @@ func (d *Domain) fingerprint() string {
 			int64(p.Endpoint.FailMode), p.Endpoint.Fallback.Micro, p.Endpoint.Fallback.Period, p.MinCost, p.MaxCost,
 		} {
 			text = binary.BigEndian.AppendUint64(text, uint64(n))
+		}
+	}
+	if len(d.shardBy) > 0 {
+		text = appendText(text, "") // which is no endpoint id, so that what follows is no policy
+		for _, key := range d.shardBy {
+			text = appendText(text, key)
 		}
 	}
 	return shortHash(text)

@@ -58,6 +58,15 @@ func onePolicy(fields ...string) string {
 	return "domain: mesh\npolicies:\n  - " + strings.Join(all, "\n    ") + "\n"
 }
 
+// keysFrom are entries whose keys are letters.
+func keysFrom(from, to rune) string {
+	var entries []string
+	for letter := from; letter <= to; letter++ {
+		entries = append(entries, fmt.Sprintf("{key: '%c'}", letter))
+	}
+	return strings.Join(entries, ", ")
+}
+
 // Each fault alone, with its position; testdata/faults.golden has what is said of it.
 func TestParse_faults(t *testing.T) {
 	var got strings.Builder
@@ -82,6 +91,25 @@ func TestParse_faults(t *testing.T) {
 		{"a number as domain", strings.Replace(onePolicy(), "mesh", "404", 1)},
 		{"no policies", "domain: mesh\n"},
 		{"empty policies", "domain: mesh\npolicies: []\n"},
+		{"shard_by is text", strings.Replace(onePolicy(), "policies:", "shard_by: k\npolicies:", 1)},
+		{"an empty shard_by", shardedFile("[]", "[{key: k}]")},
+		{"an empty key in shard_by", shardedFile("[k, '']", "[{key: k}]")},
+		{"a number in shard_by", shardedFile("[k, 5]", "[{key: k}]")},
+		{"a list in shard_by", shardedFile("[k, [l]]", "[{key: k}]")},
+		{"a key twice in shard_by", shardedFile("[k, l, k]", "[{key: k}, {key: l}]")},
+		{"too many keys in shard_by", shardedFile("["+strings.Repeat("k, ", 16)+"k]", "[{key: k}]")},
+		{"a misspelt key in shard_by", shardedFile("[k, tenent]", "[{key: k}]", "[{key: k}, {key: tenant}]")},
+		{"a key of nothing in shard_by", shardedFile("[colour]", "[{key: k}]", "[{key: k}, {key: tenant}]")},
+		{
+			"a key of nothing among many",
+			shardedFile("[colour]", "["+keysFrom('a', 'p')+"]", "["+keysFrom('q', 'y')+"]"),
+		},
+		{"a key beside a faulty descriptor", shardedFile("[tenant]", "[{key: k}]", "[{kay: tenant}]")},
+		{
+			"shard_by that disagrees",
+			shardedFile("[k]", "[{key: k}]") + "---\n" +
+				strings.Replace(shardedFile("[l, k]", "[{key: k}, {key: l}]"), "p0", "p1", 1),
+		},
 		{"an alias", "domain: &a mesh\npolicies: *a\n"},
 		{"a merge key", onePolicy("<<: {min_cost: 1}")},
 		{"a mapping as key", onePolicy("? {a: b}\n    : c")},

@@ -36,6 +36,8 @@ func FuzzParse(f *testing.F) {
 			"    token_bucket: {rate: 10/s, burst: 20}\n    fail_mode: fail_open\n    fallback_rate_per_process: 1/min\n" +
 			"---\ndomain: mesh\npolicies:\n  - endpoint_id: b\n    descriptor: [{key: e}, {key: t, shared: true}]\n" +
 			"    sliding_window: {limit: 1_000, window: 7d}\n    fail_mode: fail_closed\n    min_cost: 0\n    max_cost: 9\n",
+		"domain: mesh\nshard_by: [t, u]\npolicies:\n  - endpoint_id: a\n    descriptor: [{key: u}, {key: t, value: x}]\n" +
+			"    token_bucket: {rate: 10/s}\n    fail_mode: fail_closed\n",
 		"domain: &a [*a]\n", "<<: {a: b}\n", "? [a]\n: b\n", "a:\n  - b\n - c\n", "\ta: b", "'\x85", "%TAG ! !\n---\n!a b",
 		"--- #a\n#b\n...\n#c\n", "a: !!binary x\nb: !!float 1\n", "domain: \xff", "- #\n\n  #\n -", "a: |\n\t\n  b\n",
 	} {
@@ -102,7 +104,7 @@ func checkPolicy(t *testing.T, d *Domain, p *Policy) {
 	if got == nil || got.Pattern.compare(p.Pattern) > 0 {
 		t.Fatalf("Match(%q) = %+v, want %v or a more specific one", asked, got, p.Pattern)
 	}
-	if key := got.BucketKey(asked); !strings.HasSuffix(key, got.suffix) || len(key) > 256 {
+	if key := got.BucketKey(asked); !strings.HasSuffix(key, got.naming.suffix[1:]) || len(key) > 256 {
 		t.Errorf("BucketKey = %q", key)
 	}
 }

@@ -11,14 +11,7 @@
 // Policy.BucketKey.
 package policy
 
-import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
-	"strconv"
-
-	"github.com/honestlimit/ratelimit/pkg/limit"
-)
+import "github.com/honestlimit/ratelimit/pkg/limit"
 
 // Policy is one compiled policy. It is shared by all requests: treat its fields as read-only.
 type Policy struct {
@@ -37,24 +30,8 @@ type Policy struct {
 	File string
 	Line int
 
-	variable []int  // the entries of Pattern whose values tell buckets apart
-	hashed   []byte // the encoding of the domain, with which every hashed text begins
-	suffix   string // what follows the hash in a bucket key
-	fixed    string // the bucket key of a policy without variable entries
-}
-
-// compile prepares what BucketKey needs.
-func (p *Policy) compile() {
-	for i, m := range p.Pattern {
-		if m.variable() {
-			p.variable = append(p.variable, i)
-		}
-	}
-	p.hashed = appendText(nil, p.Endpoint.Domain)
-	p.suffix = "}:" + p.Endpoint.ID + ":" + strconv.FormatUint(uint64(p.Version), 10)
-	if len(p.variable) == 0 {
-		p.fixed = p.key(sha256.Sum256(p.hashed))
-	}
+	naming naming
+	apart  string
 }
 
 // Cost returns what a request of hits tokens is charged: hits, raised to MinCost. It is not ok above MaxCost: such a
@@ -66,68 +43,6 @@ func (p *Policy) Cost(hits uint64) (cost int64, ok bool) {
 	return max(int64(hits), p.MinCost), true
 }
 
-const (
-	keyPrefix = "rl:v1:{"
-	hashBytes = 16
-	hashChars = (hashBytes*8 + 5) / 6
-)
-
-// BucketKey names the bucket that a descriptor, which must be one that Match found p for, charges:
-//
-//	rl:v1:{<hash>}:<endpoint_id>:<policy_version>
-//
-// The hash is the base64 form of the first 16 bytes of a SHA-256 over the domain and the key and value of every
-// variable entry, each preceded by its length. So no two joins collide, no raw identity reaches the store, and in a
-// Redis Cluster the buckets of one identity share a slot.
-func (p *Policy) BucketKey(descriptor []Entry) string {
-	if p.fixed != "" {
-		return p.fixed
-	}
-	size := len(p.hashed)
-	for _, i := range p.variable {
-		size += encodedSize(descriptor[i].Key) + encodedSize(descriptor[i].Value)
-	}
-	var stack [512]byte
-	if size > len(stack) {
-		return p.key(p.digest(descriptor))
-	}
-	text := append(stack[:0], p.hashed...)
-	for _, i := range p.variable {
-		text = appendText(appendText(text, descriptor[i].Key), descriptor[i].Value)
-	}
-	return p.key(sha256.Sum256(text))
-}
-
-// digest hashes what does not fit on the stack, chunk by chunk: it is a fifth slower, but allocates nothing either.
-func (p *Policy) digest(descriptor []Entry) (sum [sha256.Size]byte) {
-	hash := sha256.New()
-	hash.Write(p.hashed)
-	var chunk [512]byte
-	for _, i := range p.variable {
-		for _, text := range [...]string{descriptor[i].Key, descriptor[i].Value} {
-			hash.Write(binary.BigEndian.AppendUint64(chunk[:0], uint64(len(text))))
-			for len(text) > 0 {
-				n := copy(chunk[:], text)
-				hash.Write(chunk[:n])
-				text = text[n:]
-			}
-		}
-	}
-	hash.Sum(sum[:0])
-	return sum
-}
-
-// key puts the key together; the string is its only allocation.
-func (p *Policy) key(sum [sha256.Size]byte) string {
-	var stack [len(keyPrefix) + hashChars + maxIDLength + 16]byte
-	key := append(stack[:0], keyPrefix...)
-	key = base64.RawURLEncoding.AppendEncode(key, sum[:hashBytes])
-	return string(append(key, p.suffix...))
-}
-
-// appendText appends s with its length, so that a sequence of texts is encoded without ambiguity.
-func appendText(b []byte, s string) []byte {
-	return append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
-}
-
-func encodedSize(s string) int { return 8 + len(s) }
+// Apart tells why shard_by of the domain does not choose the slot of p's buckets, which therefore need not be that of
+// the other buckets of a request; "" if it does, or if the domain has no shard_by.
+func (p *Policy) Apart() string { return p.apart }

@@ -113,20 +113,26 @@ func after(a, b *yaml.Node) bool {
 	return a.Line > b.Line || a.Line == b.Line && a.Column > b.Column
 }
 
-// text reads a string. A number or a date without quotes is refused: YAML may not mean what its author reads.
+// text reads a string.
 func (s section) text(key string) (string, bool) {
 	n := s.values[key]
 	if n == nil {
 		return "", false
 	}
+	return s.w.text(n, key)
+}
+
+// text reads n, which name is for people, as a string. A number or a date without quotes is refused: YAML may not mean
+// what its author reads.
+func (w *walker) text(n *yaml.Node, name string) (string, bool) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
 		return n.Value, true
 	}
 	if n.Kind == yaml.ScalarNode && n.Value != "" && n.Style&yaml.TaggedStyle == 0 {
-		s.w.fault(n, "%s is %s, want text: put it in quotes, %q", key, describe(n), clip(n.Value))
+		w.fault(n, "%s is %s, want text: put it in quotes, %q", name, describe(n), clip(n.Value))
 		return "", false
 	}
-	s.w.fault(n, "%s is %s, want text", key, describe(n))
+	w.fault(n, "%s is %s, want text", name, describe(n))
 	return "", false
 }
 

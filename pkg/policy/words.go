@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// maxListed bounds the words that a message offers to choose from.
+const maxListed = 20
+
 // clip shortens what a file says to what a message can show.
 func clip(s string) string {
 	const most = 40
@@ -29,6 +32,9 @@ func suggest(word string, known []string) string {
 	}
 	if best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
+	}
+	if len(known) > maxListed {
+		return fmt.Sprintf("want one of %s or %d more", strings.Join(known[:maxListed], ", "), len(known)-maxListed)
 	}
 	return "want one of " + strings.Join(known, ", ")
 }
