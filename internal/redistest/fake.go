@@ -67,9 +67,9 @@ func Healthy(decide Answer) Answer {
 	}
 }
 
-// Decided is the script's reply about one bucket, as decide.lua documents it.
+// Decided is the script's reply about one bucket, as decide.lua documents it, at the beginning of time.
 func Decided(code byte, remaining, retryAfter, resetAfter int64) string {
-	reply := []byte{code}
+	reply := append(make([]byte, 7), code)
 	for _, n := range []int64{remaining, retryAfter + 1, resetAfter} {
 		reply = append(reply, binary.BigEndian.AppendUint64(nil, uint64(n))[1:]...)
 	}

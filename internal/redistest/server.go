@@ -3,20 +3,20 @@ package redistest
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	children "github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/internal/process"
 )
 
 // Config says what kind of server a test needs. The zero value is a plain one on a free loopback port.
@@ -40,7 +40,8 @@ type Server struct {
 	addr    string
 
 	mu      sync.Mutex
-	process *process
+	process *process.Process
+	said    *said
 }
 
 // Start runs a server and waits until it accepts connections. The test's Cleanup ends it.
@@ -110,8 +111,9 @@ func (s *Server) ACL(name string, rules ...string) {
 
 // Kill ends the process at once, as a crash would, and waits until it is gone. Killing a dead server does nothing.
 func (s *Server) Kill() {
+	s.t.Helper()
 	if p := s.current(); p != nil {
-		p.kill()
+		s.must(p.Kill())
 	}
 }
 
@@ -127,14 +129,14 @@ func (s *Server) Restart() {
 // Freeze stops the process in its tracks: its kernel still accepts connections, and nobody answers them.
 func (s *Server) Freeze() {
 	s.t.Helper()
-	s.signal(syscall.SIGSTOP)
-	Eventually(s.t, "redis-server to freeze", func() bool {
-		return children.Frozen(s.current().cmd.Process.Pid) == nil
-	})
+	s.must(s.current().Freeze())
 }
 
 // Thaw lets a frozen process go on.
-func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
+func (s *Server) Thaw() {
+	s.t.Helper()
+	s.must(s.current().Thaw())
+}
 
 // CPU is the processor time that the server has used.
 func (s *Server) CPU() (total time.Duration) {
@@ -152,20 +154,22 @@ func (s *Server) CPU() (total time.Duration) {
 
 // Logs is what the newest process has printed.
 func (s *Server) Logs() string {
-	if p := s.current(); p != nil {
-		return p.logs()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.said == nil {
+		return ""
 	}
-	return ""
+	return s.said.String()
 }
 
-func (s *Server) signal(sig syscall.Signal) {
+func (s *Server) must(err error) {
 	s.t.Helper()
-	if err := s.current().cmd.Process.Signal(sig); err != nil {
-		s.t.Fatalf("redis-server: %v: %v", sig, err)
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
-func (s *Server) current() *process {
+func (s *Server) current() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process
@@ -175,7 +179,7 @@ func (s *Server) listenAt() (network, addr string) {
 	if s.cfg.Unix {
 		return "unix", filepath.Join(s.dir, "redis.sock")
 	}
-	addrs, err := children.FreeAddresses(1)
+	addrs, err := process.FreeAddresses(1)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -185,24 +189,18 @@ func (s *Server) listenAt() (network, addr string) {
 // run starts a process; false if it ended before it was ready.
 func (s *Server) run() bool {
 	s.t.Helper()
-	p, err := startProcess(exec.Command("redis-server", s.args()...))
-	if err != nil {
-		s.t.Fatalf("redis-server: %v", err)
-	}
+	said := new(said)
+	p, err := process.Start(process.Config{Path: "redis-server", Args: s.args(), Stdout: said, Stderr: said})
+	s.must(err)
 	s.mu.Lock()
-	s.process = p
+	s.process, s.said = p, said
 	s.mu.Unlock()
-	timeout := time.NewTimer(Patience)
-	defer timeout.Stop()
-	select {
-	case <-p.ready:
-		return true
-	case <-p.gone:
-		return false
-	case <-timeout.C:
-		s.t.Fatalf("redis-server is not ready after %v:\n%s", Patience, p.logs())
-		return false
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := p.AwaitReady(ctx, said.ready); err != nil && !errors.Is(err, process.ErrExited) {
+		s.t.Fatal(err)
 	}
+	return p.Exited() == nil
 }
 
 func (s *Server) args() []string {
@@ -233,49 +231,28 @@ func (s *Server) clientTLS() *tls.Config {
 	return s.cfg.TLS.ClientConfig(s.t)
 }
 
-// process is one run of redis-server.
-type process struct {
-	cmd   *exec.Cmd
-	ready chan struct{} // closed when it says that it accepts connections
-	gone  chan struct{} // closed when it has ended
-
-	mu      sync.Mutex
-	said    strings.Builder
-	isReady bool
+// said is what one run of redis-server has printed.
+type said struct {
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-func startProcess(cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, ready: make(chan struct{}), gone: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = p, p
-	if err := cmd.Start(); err != nil {
-		return nil, err
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// ready checks that the server says that it accepts connections.
+func (s *said) ready(context.Context) error {
+	if !strings.Contains(strings.ToLower(s.String()), "ready to accept connections") {
+		return errors.New("it does not say that it is ready")
 	}
-	go func() {
-		defer close(p.gone)
-		_ = cmd.Wait() // how it ended is in its log
-	}()
-	return p, nil
-}
-
-// Write takes what the process prints.
-func (p *process) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.said.Write(b)
-	if !p.isReady && strings.Contains(strings.ToLower(p.said.String()), "ready to accept connections") {
-		p.isReady = true
-		close(p.ready)
-	}
-	return len(b), nil
-}
-
-func (p *process) logs() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.said.String()
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // fails only if the process has ended by itself
-	<-p.gone
+	return nil
 }
