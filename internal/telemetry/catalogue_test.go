@@ -18,6 +18,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/memstore"
 	"github.com/honestlimit/ratelimit/internal/redisstore"
+	"github.com/honestlimit/ratelimit/internal/sentinel"
 	"github.com/honestlimit/ratelimit/internal/telemetry"
 	"github.com/honestlimit/ratelimit/internal/vitals"
 	"github.com/honestlimit/ratelimit/pkg/failure"
@@ -78,6 +79,8 @@ func everything(t *testing.T) *prometheus.Registry {
 	telemetry.NewStore(reg)
 	telemetry.WatchStore(reg, func() redisstore.Stats { return redisstore.Stats{} })
 	telemetry.WatchVitals(reg, func() (vitals.Summary, uint64) { return vitals.Summary{At: time.Now()}, 0 })
+	telemetry.NewSentinelEvents(reg)
+	telemetry.WatchSentinels(reg, func() sentinel.Stats { return sentinel.Stats{FailoverEnded: time.Now()} })
 	telemetry.WatchMemory(reg, func() memstore.Stats { return memstore.Stats{} })
 	telemetry.WatchPolicies(reg, func() policy.Status {
 		return policy.Status{Domains: []policy.DomainStatus{{

@@ -28,6 +28,11 @@ func (e *Events) Moved(t failure.Transition) {
 	line.Stringer("from", t.From).Stringer("to", t.To).Stringer("trigger", t.Trigger).Msg("breaker moved")
 }
 
+// MasterChanged logs that the lanes went over to another master (redisstore.Hooks.Moved).
+func (e *Events) MasterChanged(from, to string) {
+	e.log.Warn().Str("from", from).Str("to", to).Msg("another master decides")
+}
+
 // Reloaded logs what a load of the policy files changed (policy.SourceConfig.OnReload).
 func (e *Events) Reloaded(r policy.Report) {
 	for _, f := range r.Faults {

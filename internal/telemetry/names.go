@@ -131,6 +131,67 @@ var (
 	redisInfoFailed = Metric{
 		"ratelimit_redis_info_failed_total", Counter, nil, "Times that a master was asked how it is and did not tell.", nil,
 	}
+	sentinelEventsTotal = Metric{
+		"ratelimit_sentinel_events_total", Counter,
+		[]string{"event"},
+		"Events that Sentinels announced, by name. Each Sentinel announces the same one, and each is counted.", nil,
+	}
+	sentinelsKnown = Metric{
+		"ratelimit_sentinels_known", Gauge, nil, "Sentinels that are configured or were learnt of.", nil,
+	}
+	sentinelsReachable = Metric{
+		"ratelimit_sentinels_reachable", Gauge, nil, "Sentinels that answered the last question.", nil,
+	}
+	sentinelsAgreeing = Metric{
+		"ratelimit_sentinels_agreeing", Gauge, nil,
+		"Sentinels that answer and name the master that this process takes for it.", nil,
+	}
+	sentinelQuorum = Metric{
+		"ratelimit_sentinel_quorum_ok", Gauge, nil,
+		"1 while any Sentinel that answers finds that a failover could be agreed on and authorized (CKQUORUM), else 0.", nil,
+	}
+	sentinelMasterKnown = Metric{
+		"ratelimit_sentinel_master_known", Gauge, nil, "1 once a master's address is known, else 0.", nil,
+	}
+	sentinelMasterDown = Metric{
+		"ratelimit_sentinel_master_down", Gauge,
+		[]string{"flag"},
+		"1 while any Sentinel that answers holds the master for down: in its own opinion (s_down), or that of enough " +
+			"of them (o_down).", nil,
+	}
+	sentinelSwitchesTotal = Metric{
+		"ratelimit_sentinel_master_switches_total", Counter, nil,
+		"Times that another address became the master's.", nil,
+	}
+	sentinelEpoch = Metric{
+		"ratelimit_sentinel_config_epoch", Gauge, nil,
+		"Configuration epoch of the master: every failover has a higher one.", nil,
+	}
+	sentinelReplicas = Metric{
+		"ratelimit_sentinel_replicas", Gauge, nil, "Replicas that the Sentinels know.", nil,
+	}
+	sentinelReplicasHealthy = Metric{
+		"ratelimit_sentinel_replicas_healthy", Gauge, nil,
+		"Replicas that the Sentinels reach and that are linked to the master.", nil,
+	}
+	sentinelReplicaLag = Metric{
+		"ratelimit_sentinel_replica_lag_bytes", Gauge, nil,
+		"How far the replica that is furthest behind is behind the one that is furthest ahead, as of the Sentinels' last " +
+			"look, which may be 10 s old.", nil,
+	}
+	sentinelReplicaLinkDown = Metric{
+		"ratelimit_sentinel_replica_link_down_seconds", Gauge, nil,
+		"How long the replica that has been cut off the longest has had no link to the master.", nil,
+	}
+	sentinelFailoverSeconds = Metric{
+		"ratelimit_sentinel_failover_seconds", Gauge, nil,
+		"Duration of the last failover, from the first +odown or +try-failover to the first +switch-master; absent " +
+			"before the first one.", nil,
+	}
+	sentinelFailoverAge = Metric{
+		"ratelimit_sentinel_failover_age_seconds", Gauge, nil,
+		"Time since the last failover's first +switch-master; absent before the first one.", nil,
+	}
 	memoryBuckets = Metric{
 		"ratelimit_memory_buckets", Gauge, nil, "Buckets in the embedded store.", nil,
 	}
@@ -188,6 +249,10 @@ func Catalogue() []Metric {
 		storeMovesTotal, storeReloadsTotal,
 		storeLanes, storeConnected, storeQueueDepth, storeInFlight,
 		denyCacheTotal, denyCacheEntries,
+		sentinelEventsTotal, sentinelsKnown, sentinelsReachable, sentinelsAgreeing, sentinelQuorum,
+		sentinelMasterKnown, sentinelMasterDown, sentinelSwitchesTotal, sentinelEpoch,
+		sentinelReplicas, sentinelReplicasHealthy, sentinelReplicaLag, sentinelReplicaLinkDown,
+		sentinelFailoverSeconds, sentinelFailoverAge,
 		redisInfoAge, redisInfoFailed,
 		memoryBuckets, memoryDroppedTotal,
 		policyLoadsTotal, policyLastLoadFailed, policyWatchFailed, policyInfo, policyCount, policyAgeSeconds,
