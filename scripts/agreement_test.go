@@ -19,10 +19,15 @@ import (
 const takeLua = `
 local a = {}
 for i = 1, #ARGV do a[i] = tonumber(ARGV[i]) end
-local algorithm, capacity, refill, period, at, level, rest, now, cost = unpack(a)
+local algorithm, capacity, refill, period, at, level, rest, now, cost, charged_at = unpack(a)
 at, level, rest = advance(algorithm, capacity, refill, period, at, level, rest, now)
-local wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost)
-if wait == 0 then level = spend(algorithm, level, cost) end
+local wait = 0
+if cost < 0 then
+  level, rest = refund(algorithm, capacity, refill, period, at, level, rest, now, -cost, charged_at)
+else
+  wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost)
+  if wait == 0 then level = spend(algorithm, level, cost) end
+end
 local left = remaining(algorithm, capacity, period, at, level, rest, now)
 local full = reset(algorithm, capacity, refill, period, at, level, rest, now)
 return {at, level, rest, min(wait, FOREVER), left, full}`
@@ -37,18 +42,20 @@ type step struct {
 	limit limit.Limit
 	state limit.State
 	now   int64
-	cost  int64
+	cost  int64 // negative: it is given back
+	at    int64 // when that was charged
 }
 
 func (s step) args() []any {
 	l := s.limit
 	return []any{
 		uint8(l.Algorithm), l.Capacity, l.Refill, l.Period, s.state.At, s.state.Level, s.state.Rest, s.now, s.cost,
+		s.at,
 	}
 }
 
 func (s step) inGo() (limit.State, outcome) {
-	state, r := s.limit.Take(s.state, s.now, s.cost)
+	state, r := s.take()
 	retry := r.RetryAfter.Microseconds()
 	if r.RetryAfter == limit.Never {
 		retry = -1
@@ -57,6 +64,14 @@ func (s step) inGo() (limit.State, outcome) {
 		state.At, state.Level, state.Rest,
 		retry, r.Remaining, r.ResetAfter.Microseconds(),
 	}
+}
+
+func (s step) take() (limit.State, limit.Result) {
+	if s.cost >= 0 {
+		return s.limit.Take(s.state, s.now, s.cost)
+	}
+	state := s.limit.Refund(s.limit.Advance(s.state, s.now), s.now, -s.cost, s.at)
+	return state, s.limit.Report(state, s.now, 0)
 }
 
 // TestLimit_LuaAgreesWithGo walks buckets through random limits, costs and clocks in both languages. The walk follows
@@ -73,6 +88,9 @@ func TestLimit_LuaAgreesWithGo(t *testing.T) {
 		for range stepsEach {
 			s.now = randomClock(random, s.now, s.limit)
 			s.cost = randomCost(random, s.limit)
+			if s.cost > 0 && random.IntN(4) == 0 {
+				s.cost, s.at = -s.cost, s.now-magnitude(random, 0, 2*s.limit.Period)+random.Int64N(3)-1
+			}
 			if random.IntN(25) == 0 {
 				s.limit = sameAlgorithm(random, s.limit.Algorithm)
 			}
@@ -89,7 +107,7 @@ func TestLimit_LuaAgreesWithGo(t *testing.T) {
 	}
 	for _, kind := range []string{
 		"admitted", "denied", "never", "asked", "saturated", "stepped back", "changed limit", "previous window",
-		"fraction kept",
+		"fraction kept", "given back", "partly given", "nothing to give",
 	} {
 		if seen[kind] < 20 {
 			t.Errorf("the walks met %q %d times: they do not cover it (%v)", kind, seen[kind], seen)
@@ -121,10 +139,19 @@ func inLua(t *testing.T, client *redis.Client, steps []step) []outcome {
 	return out
 }
 
+// refunded tells whether the bucket of s got anything back.
+func refunded(s step, out outcome) bool {
+	before := s.limit.Advance(s.state, s.now)
+	return before.Level != out.Level || before.Rest != out.Rest
+}
+
 // count notes what a step exercised, so that a walk that never reaches a case is noticed.
 func count(seen map[string]int, s step, out outcome) {
 	for kind, met := range map[string]bool{
 		"admitted":        out.RetryAfter == 0 && s.cost > 0,
+		"given back":      s.cost < 0 && refunded(s, out) && out.Rest == 0,
+		"partly given":    s.cost < 0 && refunded(s, out) && out.Rest != 0,
+		"nothing to give": s.cost < 0 && !refunded(s, out),
 		"asked":           s.cost == 0,
 		"denied":          out.RetryAfter > 0,
 		"never":           out.RetryAfter < 0,

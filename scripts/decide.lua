@@ -2,11 +2,17 @@
 -- one moment for the whole batch. A request that is denied, and a cost of 0, writes nothing, not even a lifetime; a
 -- bucket that several requests charge is read once and written once.
 --
+-- A request of a Cluster whose buckets live in several slots is decided slot by slot. If one slot denies, what the others
+-- admitted is taken back by a refund, whose buckets always admit; if that is known before, the others are only asked.
+--
 -- KEYS: the buckets of all requests, in order. ARGV[1]: for each request the number of its buckets (one byte), then
--- algorithm, capacity, refill, period and cost for each (see limit.Limit). Reply: for each bucket a code, remaining,
--- retry after + 1 (so that never is 0) and reset after; times in microseconds. wire.go is the other end of both.
+-- algorithm, capacity, refill, period and cost for each (see limit.Limit); the algorithm has the flag REFUND if the cost
+-- is given back, and when it was charged follows then, or ASK if the cost is not charged. Reply: the time, then for
+-- each bucket a code, remaining, retry after + 1 (so that never is 0) and reset after; times in microseconds. wire.go is
+-- the other end of both.
 
-local CHARGE, RESULT = '>BI7I7I7I7', '>BI7I7I7'
+local CHARGE, TIME, RESULT = '>BI7I7I7I7', '>I7', '>BI7I7I7'
+local REFUND, ASK = 128, 64
 local DENIED, ADMITTED, UNREADABLE = 0, 1, 2
 
 -- State in Redis: a byte with the algorithm, then at, level and rest. Small numbers are the rule and take 15 bytes; where
@@ -41,7 +47,7 @@ local function state_of(key)
 end
 
 local packed, position, bucket = ARGV[1] or '', 1, 0
-local reply, buckets = {}, {}
+local reply, buckets = {pack(TIME, now)}, {}
 
 while position <= #packed do
   local count = packed:byte(position)
@@ -52,25 +58,43 @@ while position <= #packed do
     if not b then b = {}; buckets[i] = b end
     local algorithm, capacity, refill, period, cost, next_position = unpack(CHARGE, packed, position)
     position, bucket = next_position, bucket + 1
+    local charged, charged_at = cost > 0, nil
+    if algorithm >= ASK then
+      charged = algorithm >= REFUND
+      if charged then
+        algorithm = algorithm - REFUND
+        charged_at, position = unpack(TIME, packed, position)
+      else
+        algorithm = algorithm - ASK
+      end
+    end
     local s, trouble = state_of(KEYS[bucket])
     if not s then return trouble end
     local at, level, rest = 0, 0, 0
     -- State of another algorithm is of no use: such a bucket starts anew.
     if s[4] == algorithm then at, level, rest = s[1], s[2], s[3] end
+    if charged_at and at == 0 then charged = false end -- nothing is left of what was charged
     at, level, rest = advance(algorithm, capacity, refill, period, at, level, rest, now)
-    local wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost)
+    local wait = 0
+    if not charged_at then wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost) end
     b.state, b.algorithm, b.capacity, b.refill, b.period, b.cost = s, algorithm, capacity, refill, period, cost
-    b.at, b.level, b.rest, b.wait = at, level, rest, wait
+    b.at, b.level, b.rest, b.wait, b.charged, b.charged_at = at, level, rest, wait, charged, charged_at
     admitted, readable = admitted and wait == 0, readable and not s.unreadable
   end
   for i = 1, count do
     local b = buckets[i]
-    local charge = admitted and readable and b.cost > 0
-    if charge then b.level = spend(b.algorithm, b.level, b.cost) end
+    local charge = admitted and readable and b.charged
+    if charge and b.charged_at then
+      b.level, b.rest =
+        refund(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now, b.cost,
+        b.charged_at)
+    elseif charge then
+      b.level = spend(b.algorithm, b.level, b.cost)
+    end
     local full_in = reset(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now)
     if charge then
       local s = b.state
-      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, ceil(full_in / 1000)
+      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, max(1, ceil(full_in / 1000))
     end
     local code = not readable and UNREADABLE or b.wait == 0 and ADMITTED or DENIED
     reply[#reply + 1] = pack(RESULT, code,

@@ -36,11 +36,19 @@ func charge(key string, l limit.Limit, cost int64) limit.Charge {
 	return limit.Charge{Key: key, Limit: l, Cost: cost}
 }
 
+// asked marks a request that is to be decided and not charged: its first charge has this key. There is no such bucket.
+const asked = "asked"
+
 func decideArgs(sha string, requests ...[]limit.Charge) []any {
 	var keys []any
 	var packed []byte
 	for _, charges := range requests {
-		packed = scripts.AppendRequest(packed, charges)
+		if question(charges) {
+			charges = charges[1:]
+			packed = scripts.AppendQuestion(packed, charges)
+		} else {
+			packed = scripts.AppendRequest(packed, charges)
+		}
 		for _, c := range charges {
 			keys = append(keys, c.Key)
 		}
@@ -48,10 +56,25 @@ func decideArgs(sha string, requests ...[]limit.Charge) []any {
 	return append(append([]any{"evalsha", sha, len(keys)}, keys...), packed)
 }
 
-// read takes a reply apart.
+func question(charges []limit.Charge) bool { return charges[0].Key == asked }
+
+// timed takes the time off a reply.
+func timed(t *testing.T, reply string) (rest string, at int64) {
+	t.Helper()
+	rest, at, ok := scripts.ReadTime(reply)
+	if !ok {
+		t.Fatalf("reply %x holds no time", reply)
+	}
+	return rest, at
+}
+
+// read takes a reply apart, without its time.
 func read(t *testing.T, reply string, requests ...[]limit.Charge) (all [][]limit.Result) {
 	t.Helper()
 	for _, charges := range requests {
+		if question(charges) {
+			charges = charges[1:]
+		}
 		results := make([]limit.Result, len(charges))
 		rest, reading := scripts.ReadResults(reply, results)
 		if reading != scripts.Decided {
@@ -73,6 +96,13 @@ type model struct {
 }
 
 func (m model) decide(charges []limit.Charge, now int64) (results []limit.Result) {
+	charged := !question(charges)
+	if !charged {
+		charges = charges[1:]
+	}
+	if charges[0].Cost < 0 {
+		return m.refund(charges, now)
+	}
 	states, waits, admitted := make([]limit.State, len(charges)), make([]int64, len(charges)), true
 	for i, c := range charges {
 		var s limit.State
@@ -85,16 +115,36 @@ func (m model) decide(charges []limit.Charge, now int64) (results []limit.Result
 	}
 	for i, c := range charges {
 		s := states[i]
-		if admitted {
+		if admitted && charged {
 			s = c.Limit.Spend(s, c.Cost)
 		}
-		if admitted && c.Cost > 0 {
-			m.states[c.Key], m.kinds[c.Key] = s, c.Limit.Algorithm
-			m.ttl[c.Key] = (min(c.Limit.Reset(s, now), 1<<52) + 999) / 1000
+		if admitted && charged && c.Cost > 0 {
+			m.keep(c, s, now)
 		}
 		results = append(results, c.Limit.Report(s, now, waits[i]))
 	}
 	return results
+}
+
+func (m model) refund(charges []limit.Charge, now int64) (results []limit.Result) {
+	for _, c := range charges {
+		s, known := m.states[c.Key]
+		if m.kinds[c.Key] != c.Limit.Algorithm {
+			s, known = limit.State{}, false
+		}
+		s = c.Limit.Advance(s, now)
+		if known {
+			s = c.Limit.Refund(s, now, -c.Cost, c.At)
+			m.keep(c, s, now)
+		}
+		results = append(results, c.Limit.Report(s, now, 0))
+	}
+	return results
+}
+
+func (m model) keep(c limit.Charge, s limit.State, now int64) {
+	m.states[c.Key], m.kinds[c.Key] = s, c.Limit.Algorithm
+	m.ttl[c.Key] = max(1, (min(c.Limit.Reset(s, now), 1<<52)+999)/1000)
 }
 
 // TestDecide_FollowsTheModel runs batches of requests over several buckets, of changing algorithms, at random times,
@@ -111,9 +161,11 @@ func TestDecide_FollowsTheModel(t *testing.T) {
 	limits := map[string]limit.Limit{}
 	pipe := client.Pipeline()
 	var replies []*redis.StringCmd
+	var times []int64
 	var sent [][][]limit.Charge
 	var wanted [][][]limit.Result
-	now, denied, charged := int64(1<<50), 0, 0
+	var made []limit.Charge // what was admitted, and may be taken back
+	now, denied, charged, refunded := int64(1<<50), 0, 0, 0
 	for range batches {
 		var requests [][]limit.Charge
 		for range 1 + random.IntN(5) {
@@ -127,32 +179,52 @@ func TestDecide_FollowsTheModel(t *testing.T) {
 				}
 				charges = append(charges, charge(key, limits[key], smallCost(random.IntN(20), limits[key])))
 			}
+			switch {
+			case len(made) > 0 && random.IntN(3) == 0:
+				n := random.IntN(len(made))
+				charges, made = []limit.Charge{made[n]}, slices.Delete(made, n, n+1)
+				charges[0].Cost = -charges[0].Cost
+				refunded++
+			case random.IntN(5) == 0:
+				charges = append([]limit.Charge{{Key: asked}}, charges...)
+			}
 			requests = append(requests, charges)
 		}
 		var results [][]limit.Result
 		for _, charges := range requests {
 			r := want.decide(charges, now)
 			results = append(results, r)
-			if slices.ContainsFunc(r, func(r limit.Result) bool { return !r.Allowed }) {
+			switch {
+			case slices.ContainsFunc(r, func(r limit.Result) bool { return !r.Allowed }):
 				denied++
-			} else {
+			case !question(charges) && charges[0].Cost >= 0:
 				charged++
+				for _, c := range charges {
+					if c.At = now; c.Cost > 0 {
+						made = append(made, c)
+					}
+				}
 			}
 		}
 		cmd := redis.NewStringCmd(ctx, append(decideArgs(sha, requests...), now)...)
 		_ = pipe.Process(ctx, cmd)
 		replies, sent, wanted = append(replies, cmd), append(sent, requests), append(wanted, results)
+		times = append(times, now)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range replies {
-		if diff := cmp.Diff(wanted[i], read(t, r.Val(), sent[i]...)); diff != "" {
+		reply, at := timed(t, r.Val())
+		if at != times[i] {
+			t.Errorf("batch %d was decided at %d, and says it was at %d", i, times[i], at)
+		}
+		if diff := cmp.Diff(wanted[i], read(t, reply, sent[i]...)); diff != "" {
 			t.Fatalf("batch %d: %+v differs (-go +lua):\n%s", i, sent[i], diff)
 		}
 	}
-	if denied < batches/10 || charged < batches/10 {
-		t.Errorf("%d denied, %d charged: the requests do not cover both", denied, charged)
+	if denied < batches/10 || charged < batches/10 || refunded < batches/10 {
+		t.Errorf("%d denied, %d charged, %d refunded: the requests do not cover all", denied, charged, refunded)
 	}
 	for key, s := range want.states {
 		if got, algorithm := stored(t, client, key); got != s || algorithm != want.kinds[key] {
@@ -223,7 +295,8 @@ func raw(t *testing.T, client *redis.Client, requests ...[]limit.Charge) string 
 	if err := client.Process(ctx, cmd); err != nil {
 		t.Fatal(err)
 	}
-	return cmd.Val()
+	reply, _ := timed(t, cmd.Val())
+	return reply
 }
 
 var (
@@ -452,5 +525,14 @@ func TestReadResults_RefusesWhatTheScriptNeverSays(t *testing.T) {
 	}
 	if rest, got := scripts.ReadResults(good+"x", make([]limit.Result, 1)); got != scripts.Decided || rest != "x" {
 		t.Errorf("a good reply reads as %v, followed by %q", got, rest)
+	}
+}
+
+func TestReadTime_NeedsSevenBytes(t *testing.T) {
+	if _, _, ok := scripts.ReadTime("123456"); ok {
+		t.Error("six bytes hold a time")
+	}
+	if rest, at, ok := scripts.ReadTime("\x00\x00\x00\x00\x00\x01\x02x"); !ok || at != 258 || rest != "x" {
+		t.Errorf("the time is %d, %v, followed by %q", at, ok, rest)
 	}
 }

@@ -88,6 +88,21 @@ local function spend(algorithm, level, cost)
   return level + cost
 end
 
+-- Level and rest of a bucket that gets back what it was charged (see limit.Limit.Refund).
+local function refund(algorithm, capacity, refill, period, at, level, rest, now, cost, charged_at)
+  if algorithm ~= TOKEN_BUCKET then
+    if charged_at >= at then return max(0, level - cost), rest end
+    if charged_at >= at - period then return level, max(0, rest - cost) end
+    return level, rest
+  end
+  local regained, part = muldiv(max(0, now - charged_at), refill, 0, period)
+  local filled, left = level + cost * MICRO - regained, rest - part
+  if left < 0 then filled, left = filled - 1, left + period end
+  if filled < level then return level, rest end
+  if filled >= capacity then return capacity, 0 end
+  return filled, left
+end
+
 local function remaining(algorithm, capacity, period, at, level, rest, now)
   if algorithm == TOKEN_BUCKET then return floor(level / MICRO) end
   return max(0, capacity - level - weight(period, at, rest, now))

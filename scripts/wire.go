@@ -8,8 +8,14 @@ import (
 
 // Sizes of the records that decide.lua takes and gives, in bytes.
 const (
-	chargeSize = 1 + 4*7
+	timeSize   = 7
 	resultSize = 1 + 3*7
+)
+
+// Flags of a charge, beside its algorithm.
+const (
+	ask    = 64
+	refund = 128
 )
 
 // Codes of a result.
@@ -33,18 +39,47 @@ const (
 )
 
 // AppendRequest appends the charges of one request, at most 255, to the argument of the script. Their keys go to KEYS
-// in the same order.
+// in the same order. Either none of them gives back (has a negative cost), or all do.
 func AppendRequest(packed []byte, charges []limit.Charge) []byte {
 	packed = append(packed, byte(len(charges)))
 	for i := range charges {
-		l := &charges[i].Limit
-		packed = append(packed, byte(l.Algorithm))
-		packed = appendNumber(packed, l.Capacity)
-		packed = appendNumber(packed, l.Refill)
-		packed = appendNumber(packed, l.Period)
-		packed = appendNumber(packed, charges[i].Cost)
+		packed = appendCharge(packed, &charges[i], 0)
 	}
 	return packed
+}
+
+// AppendQuestion is AppendRequest for charges that are decided and not made.
+func AppendQuestion(packed []byte, charges []limit.Charge) []byte {
+	packed = append(packed, byte(len(charges)))
+	for i := range charges {
+		packed = appendCharge(packed, &charges[i], ask)
+	}
+	return packed
+}
+
+func appendCharge(packed []byte, c *limit.Charge, flag byte) []byte {
+	cost := c.Cost
+	if cost < 0 {
+		cost, flag = -cost, refund
+	}
+	packed = append(packed, byte(c.Limit.Algorithm)|flag)
+	packed = appendNumber(packed, c.Limit.Capacity)
+	packed = appendNumber(packed, c.Limit.Refill)
+	packed = appendNumber(packed, c.Limit.Period)
+	packed = appendNumber(packed, cost)
+	if flag == refund {
+		packed = appendNumber(packed, c.At)
+	}
+	return packed
+}
+
+// ReadTime reads when the script decided, in microseconds since the epoch by the server's clock, and returns what
+// follows it; false if this is no reply of the script.
+func ReadTime(reply string) (rest string, at int64, ok bool) {
+	if len(reply) < timeSize {
+		return "", 0, false
+	}
+	return reply[timeSize:], readNumber(reply), true
 }
 
 // ReadResults reads the results of the next request from the script's reply, and returns what follows it.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/honestlimit/ratelimit/pkg/failure"
@@ -9,8 +10,9 @@ import (
 
 // entry is one call on its way through a round trip.
 type entry struct {
-	call  *failure.Call // nil once it is completed
-	cause failure.Cause
+	call       *failure.Call // nil once it is completed, or somebody else's
+	cause      failure.Cause
+	redirected *Redirection // nil unless the server sent it elsewhere
 }
 
 // round takes what is queued, sends it and completes every call of it, whatever happens. A bug fails the calls at
@@ -31,6 +33,8 @@ func (l *lane) round(c *conn) (lost failure.Cause) {
 		clear(l.calls) // what was completed belongs to others
 		clear(l.batch)
 		clear(l.args)
+		clear(l.groups)
+		clear(l.replies)
 	}()
 	before := s.reloads.count()
 	l.dropLate()
@@ -59,7 +63,7 @@ func (l *lane) again(c *conn, before uint64) (lost failure.Cause) {
 	})
 	if err != nil {
 		cause := classify(err)
-		l.blame(cause)
+		blame(l.batch, cause)
 		return l.verdict(cause, err)
 	}
 	l.dropLate()
@@ -91,55 +95,75 @@ func (l *lane) dropLate() {
 // that is forgiven is no evidence against the store.
 func (l *lane) exchange(c *conn, forgiven failure.Cause) (lost failure.Cause) {
 	s := l.store
+	l.group()
 	l.encode()
 	s.inFlight.Add(int64(len(l.batch)))
 	defer s.inFlight.Add(-int64(len(l.batch)))
 	l.sent()
 	l.asked = s.denials.asking()
 	start := time.Now()
-	reply, err := c.decide(l.args)
+	replies := l.send(c)
 	took := time.Since(start)
-	if err == nil && !l.decode(reply) {
-		err = errShape
+	worst, genuine := failure.CauseNone, false
+	for i := range replies {
+		err := l.read(&l.groups[i], replies[i])
+		if err == nil {
+			genuine = genuine || !l.groups[i].redirected()
+			continue
+		}
+		cause := classify(err)
+		blame(l.groups[i].entries, cause)
+		if cause == forgiven {
+			continue
+		}
+		worst = cmp.Or(worst, cause)
+		lost = cmp.Or(lost, l.verdict(cause, err))
 	}
-	if err == nil {
+	switch {
+	case worst != failure.CauseNone:
+		l.answered(worst)
+		s.denials.forgetAll() // from here on fail modes decide
+	case genuine:
 		l.answered(failure.CauseNone)
-		s.cfg.Hooks.roundTrip(took, len(l.batch), failure.CauseNone)
-		return failure.CauseNone
-	}
-	cause := classify(err)
-	l.blame(cause)
-	if cause == forgiven {
+	default:
 		l.alive()
-		s.cfg.Hooks.roundTrip(took, len(l.batch), failure.CauseNone)
-		return failure.CauseNone
 	}
-	l.answered(cause)
-	s.cfg.Hooks.roundTrip(took, len(l.batch), cause)
-	s.denials.forgetAll() // from here on fail modes decide
-	return l.verdict(cause, err)
+	s.cfg.Hooks.roundTrip(took, len(l.batch), worst)
+	return lost
 }
 
-// encode makes one command of the whole batch. The keys are passed by pointer, which go-redis reads and nobody copies.
-func (l *lane) encode() {
-	keys := 0
-	l.packed, l.args = l.packed[:0], append(l.args[:0], "evalsha", l.store.sha, 0)
-	for i := range l.batch {
-		charges := l.batch[i].call.Charges
-		l.packed = scripts.AppendRequest(l.packed, charges)
-		for j := range charges {
-			l.args = append(l.args, &charges[j].Key)
+// read finds out what a reply means for the calls of a group. It returns an error if none of them was decided, and none
+// is to be redirected.
+func (l *lane) read(g *group, r reply) error {
+	if r.err == nil {
+		if !decode(g.entries, r.text) {
+			return errShape
 		}
-		keys += len(charges)
+		return nil
 	}
-	l.args[2] = keys
-	l.args = append(l.args, l.packed)
+	if l.store.cfg.Redirect == nil {
+		return r.err
+	}
+	elsewhere := redirection(r.err)
+	if elsewhere == nil {
+		return r.err
+	}
+	elsewhere.Shared = len(g.entries) > 1
+	for i := range g.entries {
+		g.entries[i].cause, g.entries[i].redirected = elsewhere.Cause, elsewhere
+	}
+	return nil
 }
 
 // decode fills in the results and causes; false if reply is none of the script's.
-func (l *lane) decode(reply string) bool {
-	for i := range l.batch {
-		e := &l.batch[i]
+func decode(entries []entry, reply string) bool {
+	reply, at, ok := scripts.ReadTime(reply)
+	if !ok {
+		return false
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.call.At = at
 		var reading scripts.Reading
 		switch reply, reading = scripts.ReadResults(reply, e.call.Results); reading {
 		case scripts.Decided:
@@ -153,24 +177,28 @@ func (l *lane) decode(reply string) bool {
 	return reply == ""
 }
 
-// blame gives every call of the batch the same cause.
-func (l *lane) blame(c failure.Cause) {
-	for i := range l.batch {
-		l.batch[i].cause = c
+// blame gives all of the calls the same cause.
+func blame(entries []entry, c failure.Cause) {
+	for i := range entries {
+		entries[i].cause = c
 	}
 }
 
-// complete ends every call of the batch but those that failed of keep, which stay in it.
+// complete ends every call of the batch, or hands it to whom a redirected one goes to, but those that failed of keep,
+// which stay in it.
 func (l *lane) complete(keep failure.Cause) {
 	kept := l.batch[:0]
 	for i := range l.batch {
 		e := l.batch[i]
-		switch e.cause {
-		case failure.CauseNone:
+		switch {
+		case e.redirected != nil:
+			l.batch[i].call = nil
+			l.store.cfg.Redirect(e.call, *e.redirected)
+		case e.cause == failure.CauseNone:
 			l.store.denials.learn(e.call.Charges, e.call.Results, l.asked)
 			l.batch[i].call = nil
 			e.call.Finish()
-		case keep:
+		case e.cause == keep:
 			kept = append(kept, e)
 		default:
 			l.batch[i].call = nil

@@ -38,6 +38,10 @@ type Config struct {
 	Budget time.Duration
 	// NoDenyCache has the store asked about buckets that have just denied, too.
 	NoDenyCache bool
+	// Redirect takes over a call that the server did not execute because it is a Cluster's node and sends the call
+	// elsewhere: Redirect must complete it, or have it completed, and must not block. If it is set, only calls of the same
+	// Route.Slot share a command. Default: the server is no Cluster's node.
+	Redirect func(c *failure.Call, to Redirection)
 	// Hooks are told what the store does. Default: nobody is told.
 	Hooks Hooks
 }

@@ -79,7 +79,7 @@ func (c *denyCache) deny(charges []limit.Charge, results []limit.Result) bool {
 	now := c.now()
 	for i := range charges {
 		d := c.find(charges[i].Key)
-		if d == nil || d.limit != charges[i].Limit {
+		if d == nil || d.limit != charges[i].Limit || charges[i].Cost < 0 { // nobody denies what is given back
 			return false
 		}
 		var known bool

@@ -19,13 +19,15 @@ type lane struct {
 	nextCheck time.Time
 
 	// What follows belongs to the round trip under way, and is kept to be used again.
-	calls  []*failure.Call
-	batch  []entry
-	args   []any
-	packed []byte
-	asked  asked
-	trip   failure.Trip
-	owing  bool // trip was begun and not yet ended
+	calls   []*failure.Call
+	batch   []entry
+	groups  []group
+	replies []reply
+	args    []any
+	packed  []byte
+	asked   asked
+	trip    failure.Trip
+	owing   bool // trip was begun and not yet ended
 }
 
 func (l *lane) run(ctx context.Context) {

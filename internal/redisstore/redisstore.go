@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/honestlimit/ratelimit/pkg/failure"
+	"github.com/honestlimit/ratelimit/pkg/limit"
 	"github.com/honestlimit/ratelimit/scripts"
 )
 
@@ -109,7 +110,7 @@ func New(resolver Resolver, health Health, cfg Config) (*Store, error) {
 // Submit queues c. It fails it at once if the queue is full, or if there is no connection and an attempt to get one
 // has failed. It finishes it at once if the store has just said that every bucket of it denies.
 func (s *Store) Submit(c *failure.Call) {
-	if !s.denials.empty() && s.asks() && s.denials.deny(c.Charges, c.Results) {
+	if s.Denies(c.Charges, c.Results) {
 		c.Finish()
 		return
 	}
@@ -121,6 +122,12 @@ func (s *Store) Submit(c *failure.Call) {
 		s.cfg.Hooks.dropped(cause, 1)
 	}
 	c.Fail(cause)
+}
+
+// Denies fills results and returns true if the store has just said that every bucket of charges denies, so that asking
+// again would bring nothing new.
+func (s *Store) Denies(charges []limit.Charge, results []limit.Result) bool {
+	return !s.denials.empty() && s.asks() && s.denials.deny(charges, results)
 }
 
 // asks tells whether a call would reach the store. If not, what the store said before is no answer: the request's own

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -49,6 +50,15 @@ type Seeds struct {
 	Password Secret
 	// DB is the database's number; always 0 in a Cluster.
 	DB int
+}
+
+// Admit returns access with the account that the URL names, unless access names one itself.
+func (s Seeds) Admit(access Access) Access {
+	access.Username = cmp.Or(access.Username, s.Username)
+	if access.Password == "" && access.PasswordFile == "" {
+		access.Password = s.Password
+	}
+	return access
 }
 
 // HasSeeds tells whether the URL is one that ParseSeeds reads, and not one for ParseURL.

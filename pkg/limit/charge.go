@@ -41,8 +41,11 @@ type Charge struct {
 	Key string
 	// Limit is what the bucket is held to.
 	Limit Limit
-	// Cost is in tokens; 0 asks whether one more would fit, without charging.
+	// Cost is in tokens; 0 asks whether one more would fit, without charging. A negative cost gives back what was
+	// charged: a store makes such charges, a request never does.
 	Cost int64
+	// At is when a negative cost was charged, in microseconds since the epoch by the store's clock; else 0.
+	At int64
 	// Endpoint is the endpoint whose policy makes this charge.
 	Endpoint *Endpoint
 }

@@ -1,0 +1,49 @@
+package cluster
+
+import "time"
+
+// What tests of the package's own parts need.
+var (
+	ParseView      = parseView
+	ParseEndpoints = parseEndpoints
+	Pointed        = pointed
+)
+
+// Topology is what is believed of one.
+type Topology = news
+
+// Merge puts together what nodes say, each as CLUSTER NODES does. It returns what is believed then.
+func Merge(before *Topology, texts ...string) (*Topology, error) {
+	if before == nil {
+		before = &news{}
+	}
+	var views []view
+	for _, text := range texts {
+		v, err := parseView(text, "10.0.0.99:7000", nil)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return merge(before, views, time.Time{}), nil
+}
+
+// OwnerOf is the address of a slot's owner, empty if nobody has it.
+func (n *news) OwnerOf(slot uint16) string { return n.members[n.owners[slot].id].address }
+
+// Shown are the addresses of the members that have shards.
+func (n *news) Shown() (addresses []string) {
+	for _, m := range n.members {
+		owns := false
+		for _, c := range n.owners {
+			owns = owns || c.id == m.id
+		}
+		if n.shows(m, owns) {
+			addresses = append(addresses, m.address)
+		}
+	}
+	return addresses
+}
+
+// AddressOf is that of the only member.
+func AddressOf(v view) string { return v.members[0].address }
