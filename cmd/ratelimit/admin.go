@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/honestlimit/ratelimit/pkg/failure"
 	"github.com/honestlimit/ratelimit/pkg/policy"
 )
 
@@ -120,84 +119,4 @@ func pageOf(p *policy.Policy) policyPage {
 		page.Fallback = describeRate(p.Endpoint.Fallback)
 	}
 	return page
-}
-
-// statePage is what /state shows.
-type statePage struct {
-	Serving  bool         `json:"serving"`
-	Store    string       `json:"store"`
-	InFlight int          `json:"decisions_in_flight"`
-	Redis    *redisPage   `json:"redis,omitempty"`
-	Memory   *memoryPage  `json:"memory,omitempty"`
-	Breaker  *breakerPage `json:"breaker,omitempty"`
-}
-
-type redisPage struct {
-	Address   string     `json:"address"`
-	Lanes     int        `json:"lanes"`
-	Connected int        `json:"lanes_connected"`
-	Queued    int        `json:"queued"`
-	InFlight  int        `json:"in_flight"`
-	DenyCache denyPage   `json:"deny_cache"`
-	LastError *errorPage `json:"last_error,omitempty"`
-}
-
-type denyPage struct {
-	Entries int    `json:"entries"`
-	Hits    uint64 `json:"hits"`
-	Kept    uint64 `json:"kept"`
-	Evicted uint64 `json:"evicted"`
-}
-
-type errorPage struct {
-	Cause string    `json:"cause"`
-	Text  string    `json:"text,omitempty"`
-	At    time.Time `json:"at"`
-}
-
-type memoryPage struct {
-	Buckets int    `json:"buckets"`
-	Expired uint64 `json:"expired"`
-	Evicted uint64 `json:"evicted"`
-}
-
-type breakerPage struct {
-	State     string     `json:"state"`
-	Since     time.Time  `json:"since"`
-	Failures  int        `json:"failures"`
-	LastError *errorPage `json:"last_failure,omitempty"`
-	OpenUntil time.Time  `json:"open_until,omitzero"`
-	Opened    uint64     `json:"opened"`
-}
-
-func (s *service) statePage() statePage {
-	page := statePage{Serving: s.serving.Load(), Store: s.backing.name, InFlight: s.guard.InFlight()}
-	if s.backing.redis != nil {
-		now := s.backing.redis()
-		page.Redis = &redisPage{
-			Address: now.Address, Lanes: now.Lanes, Connected: now.Connected, Queued: now.Queued,
-			InFlight: now.InFlight, DenyCache: denyPage(now.DenyCache),
-			LastError: errorOf(now.LastError.Cause, now.LastError.Text, now.LastError.At),
-		}
-	}
-	if s.backing.memory != nil {
-		now := s.backing.memory()
-		page.Memory = &memoryPage{Buckets: now.Buckets, Expired: now.Expired, Evicted: now.Evicted}
-	}
-	if s.backing.breaker != nil {
-		now := s.backing.breaker.Snapshot()
-		page.Breaker = &breakerPage{
-			State: now.State.String(), Since: now.Since, Failures: now.Failures, OpenUntil: now.OpenUntil,
-			Opened: now.Opened, LastError: errorOf(now.LastCause, "", now.LastFailure),
-		}
-	}
-	return page
-}
-
-// errorOf is nil if there was none.
-func errorOf(cause failure.Cause, text string, at time.Time) *errorPage {
-	if cause == failure.CauseNone {
-		return nil
-	}
-	return &errorPage{Cause: cause.String(), Text: text, At: at}
 }

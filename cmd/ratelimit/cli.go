@@ -32,6 +32,10 @@ type cli struct {
 	Check   checkCmd   `cmd:"" help:"Check policy files and show what they would enforce."`
 	Explain explainCmd `cmd:"" help:"Show which policy governs a descriptor, and why not the others."`
 	Load    loadCmd    `cmd:"" help:"Put a rate limit service under load, break something, and report."`
+
+	Drill     drillCmd     `cmd:"" help:"Break Redis on purpose under load, and prove what becomes of decisions meanwhile."`
+	Preflight preflightCmd `cmd:"" help:"Examine a Redis set-up before a launch: what would fail, and what to do about it."`
+
 	Health  healthCmd  `cmd:"" help:"Ask a running service whether it serves."`
 	Version versionCmd `cmd:"" help:"Show what was built."`
 }
@@ -47,7 +51,10 @@ func newParser(c *cli, s *streams, exit func(code int)) (*kong.Kong, error) {
 		kong.DefaultEnvars("RATELIMIT"),
 		kong.Writers(s.out, s.err),
 		kong.Bind(s),
-		kong.Vars{"password": passwordVariable, "sentinelPassword": sentinelPasswordVariable},
+		kong.Vars{
+			"password": passwordVariable, "sentinelPassword": sentinelPasswordVariable,
+			"adminPassword": adminPasswordVariable,
+		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Exit(exit),
 	)

@@ -90,26 +90,26 @@ func ratelimit(t *testing.T, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
 
-// journal keeps what a process prints.
-type journal struct {
+// transcript keeps what a process prints.
+type transcript struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (j *journal) Write(b []byte) (int, error) {
+func (j *transcript) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.Write(b)
 }
 
-func (j *journal) text() string {
+func (j *transcript) text() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.buf.String()
 }
 
 // find returns the lines that have these fields.
-func (j *journal) find(fields map[string]any) []map[string]any {
+func (j *transcript) find(fields map[string]any) []map[string]any {
 	var found []map[string]any
 	for text := range strings.Lines(j.text()) {
 		var line map[string]any
@@ -130,7 +130,7 @@ func (j *journal) find(fields map[string]any) []map[string]any {
 // server is a running serve.
 type server struct {
 	*process.Process
-	log         *journal
+	log         *transcript
 	grpc, admin string
 }
 
@@ -140,7 +140,7 @@ func startServe(t *testing.T, env []string, flags ...string) *server {
 	args := append([]string{
 		"serve", "--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain-delay", "0s", "--log-level", "debug",
 	}, flags...)
-	s := &server{log: &journal{}}
+	s := &server{log: &transcript{}}
 	var err error
 	s.Process, err = process.Start(process.Config{
 		Name: "serve", Path: os.Args[0], Args: args, Env: append(env, program()...), Stdout: s.log, Stderr: s.log,

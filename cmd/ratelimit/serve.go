@@ -28,6 +28,8 @@ type serveCmd struct {
 	RedisLanes int  `group:"Redis" default:"2" placeholder:"N" help:"Connections, each with its own pipeline; from 1 to 16, and more than 4 gain nothing (${default})."`
 	DenyCache  bool `group:"Redis" default:"true" negatable:"" help:"Answer for a bucket that Redis has just said denies, for as long as it must deny and at most a second, without asking again (on)."`
 
+	RedisInfoInterval time.Duration `group:"Redis" default:"0s" placeholder:"TIME" help:"How often each master is asked for its INFO, for the ratelimit_redis metrics; 0s for never. The account then needs +info, and +slowlog|len for the length of the slow log (${default})."`
+
 	Budget               time.Duration `group:"Failure" default:"20ms" placeholder:"TIME" help:"The most that the store may hold up one request (${default}). Envoy's filter timeout must be larger."`
 	MaxInFlight          int           `group:"Failure" default:"16384" placeholder:"N" help:"Requests that wait for the store at once; more are decided as if it had timed out (${default})."`
 	BreakerFailures      int           `group:"Failure" default:"5" placeholder:"N" help:"Failures in a row, of the store and not of requests, that open the circuit breaker (${default})."`
@@ -104,6 +106,7 @@ func (c *serveCmd) validate() error {
 		between("--breaker-quarantine", c.BreakerQuarantine, time.Millisecond, longest),
 		between("--breaker-early-end-after", c.BreakerEarlyEndAfter, time.Millisecond, longest),
 		between("--redis-lanes", c.RedisLanes, 1, 16),
+		c.validateInfoInterval(),
 		between("--drain-delay", c.DrainDelay, 0, longest),
 		between("--shutdown-timeout", c.ShutdownTimeout, time.Millisecond, longest),
 		c.validateTLS(),
@@ -116,6 +119,13 @@ func between[T cmp.Ordered](flag string, value, low, high T) error {
 		return fmt.Errorf("%s: is %v, must be from %v to %v", flag, value, low, high)
 	}
 	return nil
+}
+
+func (c *serveCmd) validateInfoInterval() error {
+	if c.RedisInfoInterval == 0 {
+		return nil
+	}
+	return between("--redis-info-interval", c.RedisInfoInterval, time.Second, time.Hour)
 }
 
 func (c *serveCmd) validateTLS() error {

@@ -42,8 +42,9 @@ type service struct {
 
 // observers are told what happens to the service as a whole.
 type observers struct {
-	log  *telemetry.Events
-	rpcs *telemetry.RPCs
+	logger zerolog.Logger
+	log    *telemetry.Events
+	rpcs   *telemetry.RPCs
 }
 
 // panicked counts and logs a recovered bug.
@@ -56,7 +57,7 @@ func (o *observers) panicked(value any, stack []byte) {
 func newService(flags *serveCmd, log zerolog.Logger) (*service, error) {
 	s := &service{flags: flags, log: log, registry: prometheus.NewRegistry()}
 	telemetry.WatchProcess(s.registry, build())
-	events := &observers{log: telemetry.NewEvents(log), rpcs: telemetry.NewRPCs(s.registry)}
+	events := &observers{logger: log, log: telemetry.NewEvents(log), rpcs: telemetry.NewRPCs(s.registry)}
 	var err error
 	if s.backing, err = flags.openStore(s.registry, events); err != nil {
 		return nil, err

@@ -80,6 +80,12 @@ type Config struct {
 	Limit *Limit
 	// Fault is what to break in the middle of the run. Default: nothing.
 	Fault *Fault
+	// Stop ends the run when it is closed, as if its duration had passed: what was sent is still waited for. Default:
+	// nothing stops it early but ctx, which gives up what was sent.
+	Stop <-chan struct{}
+	// OnAnswer is called with every request that ended, the warm-up's too, from many goroutines at once. It must not
+	// block, since the load waits for it. Default: nothing is called.
+	OnAnswer func(Observation)
 	// OnProgress is called twice a second from the goroutine of Run. It must not block. Default: nothing is called.
 	OnProgress func(Progress)
 }

@@ -92,7 +92,7 @@ func (r *runner) supervise(ctx context.Context, done <-chan struct{}, giveUp fun
 	if r.cfg.Duration > 0 && r.cfg.Rate == 0 { // an open loop ends with its schedule, however late that is kept
 		timeUp = time.After(r.total())
 	}
-	warm, ended, stopped := time.After(r.cfg.Warmup), r.ended, ctx.Done()
+	warm, ended, stopped, stop := time.After(r.cfg.Warmup), r.ended, ctx.Done(), r.cfg.Stop
 	look := newLookout(r)
 	defer look.stop()
 	for {
@@ -103,6 +103,9 @@ func (r *runner) supervise(ctx context.Context, done <-chan struct{}, giveUp fun
 			r.end()
 		case <-stopped:
 			stopped = nil
+			r.end()
+		case <-stop:
+			stop = nil
 			r.end()
 		case <-ended:
 			ended = nil
@@ -215,6 +218,9 @@ func (r *runner) pause(d time.Duration) time.Duration {
 func (r *runner) count(s *shard, o outcome, key int) {
 	if r.admitted != nil && o.verdict == admitted {
 		r.admitted[key].Add(int64(max(1, r.cfg.Hits)))
+	}
+	if r.cfg.OnAnswer != nil {
+		r.cfg.OnAnswer(r.observation(o))
 	}
 	s.add(o, r.fault.phase(o.due, o.answered), r.measured(o.due))
 	if int64(o.answered) >= r.fault.end.Load() && o.verdict != unanswered {

@@ -26,21 +26,33 @@ var rooms = map[string][]string{
 	"envoy":               {},
 	"internal/memstore":   {"pkg/limit", "pkg/failure"},
 	"internal/redisstore": {"pkg/limit", "pkg/failure", "scripts"},
+	"internal/sentinel":   {"pkg/failure", "internal/redisstore"},
 	"internal/vitals":     {"internal/redisstore"},
 	"internal/load":       {},
+	"internal/preflight":  {"pkg/limit", "pkg/failure", "scripts", "internal/redisstore"},
+	"internal/process":    {},
+	"internal/drill": {
+		"pkg/policy", "scripts", "internal/redisstore", "internal/load", "internal/process", "internal/topology",
+		"internal/drill/journal",
+	},
+	"internal/drill/journal": {"pkg/failure"},
+	"internal/drill/page":    {"pkg/failure", "internal/drill/journal"},
+	"internal/topology":      {"deploy/redis", "internal/process"},
+	"deploy/redis":           {},
 	"internal/telemetry": {
 		"pkg/limit", "pkg/policy", "pkg/failure", "pkg/rls", "internal/memstore", "internal/redisstore",
-		"internal/vitals",
+		"internal/sentinel", "internal/vitals",
 	},
 	"cmd/ratelimit": {
 		"pkg/limit", "pkg/policy", "pkg/failure", "pkg/emergency", "pkg/rls", "internal/memstore",
-		"internal/redisstore", "internal/telemetry", "internal/load", "internal/vitals",
+		"internal/redisstore", "internal/sentinel", "internal/telemetry", "internal/load", "internal/preflight", "internal/vitals",
+		"internal/drill", "internal/drill/journal", "internal/drill/page",
 	},
 }
 
 // outside lists who may import a library that the rest must not know.
 var outside = map[string][]string{
-	"github.com/redis/go-redis/":             {"internal/redisstore"},
+	"github.com/redis/go-redis/":             {"internal/redisstore", "internal/topology", "internal/preflight", "internal/drill"},
 	"github.com/prometheus/client_golang/":   {"internal/telemetry", "cmd/ratelimit"},
 	"github.com/rs/zerolog":                  {"internal/telemetry", "cmd/ratelimit"},
 	"google.golang.org/grpc":                 {"pkg/rls", "internal/telemetry", "internal/load", "cmd/ratelimit"},

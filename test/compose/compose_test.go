@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,29 +21,41 @@ import (
 // wait bounds everything awaited here: containers on a busy machine with two cores take many seconds.
 const wait = 2 * time.Minute
 
+// All set-ups share one engine, and everything but Redis: each one takes the place of the one before.
 func TestCompose_DecidesInContainers(t *testing.T) {
 	p := newProject(t)
 	p.up(t)
+	p.acme, p.globex = p.token(t, "acme"), p.token(t, "globex")
+	t.Run("one Redis", p.decidesAloneAndWithout)
+	t.Run("ha", p.failsOver)
+	t.Run("cluster", p.decidesInCluster)
+}
+
+func (p *project) decidesAloneAndWithout(t *testing.T) {
 	p.await(t, "the service to report itself healthy", func(ctx context.Context) error {
 		return p.engine.healthy(ctx, "ratelimit")
 	})
-	// Envoy's first answers may come before the service has found Redis.
-	acme := p.token(t, "acme")
-	p.await(t, "Redis to decide", func(ctx context.Context) error {
-		return p.wants(ctx, request{path: "/pdftalk/ingest", token: acme, pages: 20}, http.StatusOK)
-	})
-	p.check(t, request{path: "/pdftalk/ingest", token: acme, pages: 1}, http.StatusTooManyRequests)
-	globex := p.token(t, "globex")
-	p.check(t, request{path: "/pdftalk/ingest", token: globex, pages: 1}, http.StatusOK)
+	p.awaitDecisions(t, p.acme)
+	p.check(t, request{path: "/pdftalk/ingest", token: p.globex, pages: 1}, http.StatusOK)
 
 	p.compose(t, "pause", "redis")
-	p.check(t, request{path: "/pdftalk/ingest", token: globex, pages: 1}, http.StatusServiceUnavailable)
+	p.check(t, request{path: "/pdftalk/ingest", token: p.globex, pages: 1}, http.StatusServiceUnavailable)
 	p.check(t, request{path: "/resumint/tailor"}, http.StatusOK)
 
 	p.compose(t, "unpause", "redis")
 	p.await(t, "the service to find Redis again", func(ctx context.Context) error {
-		return p.wants(ctx, request{path: "/pdftalk/ingest", token: globex, pages: 1}, http.StatusOK)
+		return p.wants(ctx, request{path: "/pdftalk/ingest", token: p.globex, pages: 1}, http.StatusOK)
 	})
+}
+
+// awaitDecisions waits until Redis decides about a tenant whose bucket is full: only Redis admits anything to this
+// endpoint. Then the limit must hold.
+func (p *project) awaitDecisions(t *testing.T, token string) {
+	t.Helper()
+	p.await(t, "Redis to decide", func(ctx context.Context) error {
+		return p.wants(ctx, request{path: "/pdftalk/ingest", token: token, pages: 1}, http.StatusOK)
+	})
+	p.check(t, request{path: "/pdftalk/ingest", token: token, pages: 20}, http.StatusTooManyRequests)
 }
 
 // project is docker-compose.yaml with an engine, on ports of this test's own.
@@ -52,6 +65,9 @@ type project struct {
 	root    string
 	env     []string
 	url     string
+	options []string // of every compose command
+	// Tokens of tenants.
+	acme, globex string
 }
 
 func newProject(t *testing.T) *project {
@@ -99,7 +115,11 @@ func (p *project) standIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.engine.importImage(t, "envoyproxy/envoy:v1.40.0", envoy)
-	p.engine.importImage(t, "redis:8-alpine", lookPath(t, "redis-server"), lookPath(t, "redis-cli"))
+	var programs []string
+	for _, program := range []string{"redis-server", "redis-cli", "sh", "awk", "sleep"} {
+		programs = append(programs, lookPath(t, program))
+	}
+	p.engine.importImage(t, "redis:8-alpine", programs...)
 	for program, source := range map[string]string{"ratelimit": "./cmd/ratelimit", "trial": "./test/trial"} {
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(".cache", "bin", program), source)
 		build.Dir = p.root
@@ -125,6 +145,7 @@ func (p *project) up(t *testing.T) {
 		if t.Failed() {
 			t.Log(p.output(context.WithoutCancel(t.Context()), "logs", "--no-color"))
 		}
+		p.options = []string{"--profile", "ha", "--profile", "cluster"}
 		if out, err := p.run(context.WithoutCancel(t.Context()), "down", "--volumes", "--timeout", "30"); err != nil {
 			t.Errorf("compose down: %v\n%s", err, out)
 		}
@@ -148,7 +169,7 @@ func (p *project) output(ctx context.Context, args ...string) string {
 }
 
 func (p *project) run(ctx context.Context, args ...string) (string, error) {
-	args = append(p.command[1:len(p.command):len(p.command)], args...)
+	args = slices.Concat(p.command[1:], p.options, args)
 	cmd := exec.CommandContext(ctx, p.command[0], args...)
 	cmd.Dir, cmd.Env = p.root, p.env
 	out, err := cmd.CombinedOutput()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +165,12 @@ func archive(t *testing.T, programs []string) io.Reader {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
+	// What the archive does not name the engine makes for root alone, and root without privileges is not let in either.
+	for _, dir := range directories(files) {
+		if err := w.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, source := range files {
 		data, err := os.ReadFile(source)
 		if err != nil {
@@ -180,6 +188,17 @@ func archive(t *testing.T, programs []string) io.Reader {
 		t.Fatal(err)
 	}
 	return &b
+}
+
+// directories are those that files, by their absolute paths, are in, each before what is in it.
+func directories(files map[string]string) []string {
+	all := map[string]bool{}
+	for name := range files {
+		for dir := filepath.Dir(name); dir != "/"; dir = filepath.Dir(dir) {
+			all[strings.TrimPrefix(dir, "/")] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // libraryPath finds the absolute paths in what ldd prints.

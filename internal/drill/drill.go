@@ -1,0 +1,53 @@
+// Package drill breaks a Redis topology on purpose while a real service decides a steady load, and says what came of
+// it: when the fault was noticed, when the store enforced limits again, what every decision was meanwhile, and whether
+// any bound was broken (internal/drill/journal). Run starts everything itself, on loopback; Attach only looks at what
+// somebody else runs.
+//
+// It knows the service by its command line, its protocol and its admin port, and imports nothing of how it decides.
+// Run and Attach keep no state between calls; whatever they start has ended when they return.
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/honestlimit/ratelimit/internal/drill/journal"
+)
+
+// Run plays the category's scenario on a topology of its own and judges it. The report is nil if the run could not be
+// finished; then the error says why. A run that was finished and failed its checks has a report and no error.
+func Run(ctx context.Context, cfg Config) (*journal.Report, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := find(cfg.Category, cfg.Variant)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Variant = s.variant
+	quiet()
+	dir, err := os.MkdirTemp("", "drill-")
+	if err != nil {
+		return nil, fmt.Errorf("drill: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	st, err := newStage(ctx, cfg, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	report, err := st.run(ctx)
+	return report, errors.Join(err, st.close())
+}
+
+// quiet keeps the Redis client library from printing: to nodes that are down on purpose it has a line for each attempt.
+func quiet() { redis.SetLogger(silence{}) }
+
+type silence struct{}
+
+// Printf implements the logger of the library.
+func (silence) Printf(context.Context, string, ...any) {}
