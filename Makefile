@@ -77,8 +77,8 @@ fuzz: ## Run every fuzz target for FUZZTIME (20s) each
 image: ## Build the container image
 	docker build --target ratelimit -t $(IMAGE) .
 
-compose: ## Bring up docker-compose.yaml: the same trial in containers, with Redis
-	docker-compose up --build
+compose: ## Bring up docker-compose.yaml: the same trial in containers, with Redis; SETUP=ha or cluster for more of it
+	docker-compose $(if $(SETUP),--env-file deploy/compose/$(SETUP).env) up --build
 
 clean: ## Delete .cache
 	rm -rf .cache

@@ -94,10 +94,11 @@ func (d *Denials) sample(reason failure.Reason, now time.Time) (suppressed int, 
 	return suppressed, true
 }
 
-// bucketHash is the hash part of a bucket's key, rl:v1:{<hash>}:<endpoint_id>:<policy_version>: enough to tell
-// callers apart, and nothing that says who they are.
+// bucketHash is the hashed part of a bucket's key, rl:v1:{<hash>}<more>:<endpoint_id>:<policy_version>: enough to tell
+// callers apart, and nothing that says who they are. There is more only where shard_by is.
 func bucketHash(key string) string {
 	_, rest, _ := strings.Cut(key, "{")
-	hash, _, _ := strings.Cut(rest, "}")
-	return hash
+	hash, rest, _ := strings.Cut(rest, "}")
+	more, _, _ := strings.Cut(rest, ":")
+	return hash + more
 }

@@ -50,6 +50,17 @@ func TestDenials_LogWhoWasDeniedAsAHash(t *testing.T) {
 	}
 }
 
+// With shard_by the tenant is between the braces, and the rest of the caller behind them.
+func TestDenials_TellCallersOfOneTenantApart(t *testing.T) {
+	var buf bytes.Buffer
+	ch := charge(ingest())
+	ch.Key = "rl:v1:{tenant}caller:pdftalk.ingest:1"
+	telemetry.NewDenials(jsonLog(&buf), deciding{Reason: failure.FailClosed}).Decide(t.Context(), []limit.Charge{ch}, nil)
+	if got := logged(t, &buf)[0]["bucket"]; got != "tenantcaller" {
+		t.Errorf("the bucket is logged as %q, want both hashes", got)
+	}
+}
+
 // The specification: metrics count what the emergency limiter admits, the log of denials does not.
 func TestDenials_DoNotLogWhatPassed(t *testing.T) {
 	var buf bytes.Buffer
