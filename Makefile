@@ -27,7 +27,7 @@ build: ## Build the service into .cache/bin
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/ratelimit ./cmd/ratelimit
 
 test: ## Run every test, on real Envoy, Redis and docker-compose; installs what is missing if it may
-	scripts/needs.sh gcc curl redis-server dockerd docker-compose
+	scripts/needs.sh gcc curl redis-server redis-cli promtool dockerd docker-compose
 	scripts/envoy.sh
 	$(GO) test -race -shuffle=on $(PARTS)
 	$(GO) test -run Allocat $(PARTS) # the race detector allocates, so these tests are built without it

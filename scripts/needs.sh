@@ -8,6 +8,8 @@ package() {
 	case $1 in
 	gcc) echo "gcc libc6-dev" ;; # go test -race links with it
 	h2load) echo nghttp2-client ;;
+	redis-cli) echo redis-tools ;;
+	promtool) echo prometheus ;;
 	dockerd) echo "docker.io iptables" ;;
 	*) echo "$1" ;;
 	esac

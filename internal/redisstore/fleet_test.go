@@ -22,7 +22,10 @@ func TestStore_AFleetReconnectsWithoutAStorm(t *testing.T) {
 	door2 := redistest.NewProxy(t, second.Network(), second.Addr())
 	m := newMover(first)
 	m.target.Address = door1.Addr()
-	cfg := redisstore.Config{Lanes: lanes, Budget: 2 * time.Second} // the machine is busy with the fleet
+	// The machine is busy with the fleet: what is merely slow must not be dialed again.
+	cfg := redisstore.Config{
+		Lanes: lanes, Budget: redistest.Patience, DialTimeout: redistest.Patience, SocketTimeout: redistest.Patience,
+	}
 	fleet := make([]*rig, services)
 	for i := range fleet {
 		fleet[i] = run(t, m, cfg)

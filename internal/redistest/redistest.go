@@ -1,6 +1,6 @@
 // Package redistest gives tests a real Redis, and the ways in which a real Redis fails: servers that can be frozen,
 // killed and restarted (Server), a server that says whatever the test wants (Fake), a network that delays, drips,
-// swallows or cuts (Proxy), and certificates (Certificates).
+// swallows or cuts (Proxy), whole sets of servers (Sentinel, Cluster), and certificates (Certificates).
 //
 // It knows nothing of rate limiting. Everything it starts is stopped by the test's Cleanup. All types are safe for
 // concurrent use.

@@ -75,7 +75,13 @@ func TestAccounts_SufficeInACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := m.MoveKeys(within(t), 100); err != nil {
+		t.Fatal(err)
+	}
 	await(t, "a decision by the new owner", decides(store))
+	if store.Stats().Redirects.Ask == 0 {
+		t.Error("the service was not sent on, so the case shows nothing")
+	}
 	if err := m.Finish(within(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -148,6 +148,21 @@ func openACL() string {
 	return b.String()
 }
 
+// dataRecipe is a data node outside of a Cluster.
+func (s *Set) dataRecipe(i int) recipe {
+	return recipe{
+		main: redisconf.Redis, templates: []string{redisconf.Redis, redisconf.Users},
+		source: dataSource(i), lines: s.dataLines,
+	}
+}
+
+func dataName(i int) string     { return fmt.Sprintf("redis-%d", i) }
+func sentinelName(i int) string { return fmt.Sprintf("sentinel-%d", i) }
+
+// The addresses that nodes of a gated set connect from. Everything in 127.0.0.0/8 is this machine, on Linux.
+func dataSource(i int) string     { return fmt.Sprintf("127.1.0.%d", i+1) }
+func sentinelSource(i int) string { return fmt.Sprintf("127.2.0.%d", i+1) }
+
 // dataLines are what data nodes have in common beyond the template.
 func (s *Set) dataLines(spec nodeSpec) []string {
 	lines := []string{

@@ -53,7 +53,8 @@ type Config struct {
 	// TLS makes every node speak it, and nothing else; nil is plain text.
 	TLS *TLS
 	// Gated puts a gate in front of every node, so that Network can cut and slow down connections. Linux only: nodes
-	// are told apart by their source address in 127.0.0.0/8.
+	// are told apart by their source address in 127.0.0.0/8. The gate of a dead node accepts connections, and resets
+	// them at once.
 	Gated bool
 	// Unchecked returns once every process answers, without waiting for health: for sets that are meant to be sick.
 	Unchecked bool

@@ -129,15 +129,16 @@ func (g *gate) carry(dst, src net.Conn, f flow) {
 	for {
 		piece, pause := g.measure(f)
 		n, err := src.Read(buf[:piece])
+		if f.to != "" {
+			g.network.pause(g.network.delay(g.owner))
+		}
 		if !g.network.await(f.from, g.owner) {
 			break
 		}
 		if _, werr := dst.Write(buf[:n]); err != nil || werr != nil {
 			break
 		}
-		if pause > 0 {
-			g.network.pause(time.Duration(n) * pause)
-		}
+		g.network.pause(time.Duration(n) * pause)
 	}
 	_ = dst.Close()
 	_ = src.Close()

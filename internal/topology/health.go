@@ -64,7 +64,11 @@ func (t *Sentinel) replicates(ctx context.Context, master *Node) error {
 
 // sees checks what one Sentinel thinks.
 func (t *Sentinel) sees(ctx context.Context, s, master *Node) error {
-	if addr := t.Views(ctx)[s.name]; addr != master.Addr() {
+	addr, err := s.names(ctx)
+	if err != nil {
+		return err
+	}
+	if addr != master.Addr() {
 		return fmt.Errorf("names %s as master, not %s", addr, master.name)
 	}
 	replicas, err := s.flags(ctx, "replicas")
@@ -86,6 +90,18 @@ func (t *Sentinel) sees(ctx context.Context, s, master *Node) error {
 		}
 	}
 	return s.client.Do(ctx, "sentinel", "ckquorum", MasterName).Err()
+}
+
+// names is the address of the master in a Sentinel's eyes.
+func (n *Node) names(ctx context.Context) (string, error) {
+	addr, err := n.client.Do(ctx, "sentinel", "get-master-addr-by-name", MasterName).StringSlice()
+	if err != nil {
+		return "", err
+	}
+	if len(addr) != 2 {
+		return "", fmt.Errorf("answers with %d words for an address", len(addr))
+	}
+	return net.JoinHostPort(addr[0], addr[1]), nil
 }
 
 // flags is what a Sentinel thinks of its replicas or its fellow Sentinels, by address.

@@ -121,13 +121,3 @@ func (m *Migration) fault(err error) error {
 	}
 	return fmt.Errorf("topology: slot %d from %s to %s: %w", m.slot, m.from.name, m.to.name, err)
 }
-
-// at is the node that announces the address; nil if there is none.
-func (s *Set) at(addr string) *Node {
-	for _, n := range s.Nodes() {
-		if n.Addr() == addr {
-			return n
-		}
-	}
-	return nil
-}

@@ -20,8 +20,9 @@ type Network struct {
 	mu      sync.Mutex
 	names   map[string]string // of nodes, by source address
 	cuts    []cut
-	rates   map[string]int // bytes per second, by node
-	changed chan struct{}  // closed when anything above changes, or the network closes
+	rates   map[string]int           // bytes per second, by node
+	delays  map[string]time.Duration // of answers, by node
+	changed chan struct{}            // closed when anything above changes, or the network closes
 	closed  bool
 	gates   []*gate
 }
@@ -30,7 +31,10 @@ type Network struct {
 type cut struct{ a, b []string }
 
 func newNetwork() *Network {
-	return &Network{names: map[string]string{}, rates: map[string]int{}, changed: make(chan struct{})}
+	return &Network{
+		names: map[string]string{}, rates: map[string]int{}, delays: map[string]time.Duration{},
+		changed: make(chan struct{}),
+	}
 }
 
 // Partition cuts every connection, old and new, in both directions, between a node of a and a node of b; one that is
@@ -44,7 +48,7 @@ func (n *Network) Isolate(side ...string) error {
 	return n.Partition(side, n.others(side))
 }
 
-// Heal ends all cuts. Rates stay.
+// Heal ends all cuts. Rates and delays stay.
 func (n *Network) Heal() error {
 	return n.change(nil, func() { n.cuts = nil })
 }
@@ -56,6 +60,15 @@ func (n *Network) Throttle(node string, bytesPerSecond int) error {
 		return errors.New("topology: a rate must not be negative")
 	}
 	return n.change([]string{node}, func() { n.rates[node] = bytesPerSecond })
+}
+
+// Delay holds back whatever the node answers, to everybody, for at least d and at most twice that; 0 ends it. What the
+// node is asked, and what it asks others, arrives as before.
+func (n *Network) Delay(node string, d time.Duration) error {
+	if d < 0 {
+		return errors.New("topology: a delay must not be negative")
+	}
+	return n.change([]string{node}, func() { n.delays[node] = d })
 }
 
 func (n *Network) change(names []string, apply func()) error {
@@ -141,8 +154,18 @@ func (n *Network) rate(node string) int {
 	return n.rates[node]
 }
 
+// delay is how long the node's answers are held back.
+func (n *Network) delay(node string) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.delays[node]
+}
+
 // pause waits for d, or until anything changes.
 func (n *Network) pause(d time.Duration) {
+	if d == 0 {
+		return
+	}
 	n.mu.Lock()
 	changed := n.changed
 	n.mu.Unlock()

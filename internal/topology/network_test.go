@@ -137,6 +137,35 @@ func TestNetwork_ThrottledReplicaLags(t *testing.T) {
 	})
 }
 
+func TestNetwork_DelayHoldsAnswersBack(t *testing.T) {
+	t.Parallel()
+	s := gatedServer(t)
+	c := dial(t, s)
+	const delay = 100 * time.Millisecond
+	if err := s.Network().Delay("redis-0", delay); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	c.says("PING", "+PONG")
+	if took := time.Since(start); took < delay {
+		t.Errorf("an answer came after %v, want %v at least", took, delay)
+	}
+	// The end of a delay ends it for what is held back, too: nobody waits for an hour here.
+	if err := s.Network().Delay("redis-0", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	c.send("PING")
+	if answer, err := c.wait(delay); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("within the delay the node says %q, %v, want nothing", answer, err)
+	}
+	if err := s.Network().Delay("redis-0", 0); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := c.wait(patience); answer != "+PONG" || err != nil {
+		t.Errorf("after the delay the node says %q, %v, want +PONG", answer, err)
+	}
+}
+
 func TestNetwork_RefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	plain, err := topology.StartStandalone(within(t), topology.Config{Dir: t.TempDir()})
@@ -149,6 +178,7 @@ func TestNetwork_RefusesWhatItCannotDo(t *testing.T) {
 		"a set without gates": plain.Network().Heal(),
 		"an unknown node":     gated.Network().Isolate("redis-9"),
 		"a negative rate":     gated.Network().Throttle("redis-0", -1),
+		"a negative delay":    gated.Network().Delay("redis-0", -1),
 	} {
 		if err == nil {
 			t.Errorf("%s is no error", name)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 
 	redisconf "github.com/honestlimit/ratelimit/deploy/redis"
 )
@@ -31,7 +32,10 @@ func StartSentinel(ctx context.Context, cfg Config) (*Sentinel, error) {
 	if err := s.open(ctx, "a master under Sentinels", t.build, t.Healthy); err != nil {
 		return nil, err
 	}
-	return t, t.hurry(ctx, usualPeriods)
+	if err := t.hurry(ctx, usualPeriods); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return t, nil
 }
 
 // URL is the address as the service takes it, without credentials.
@@ -48,17 +52,20 @@ func (t *Sentinel) Sentinels() []*Node { return t.named("sentinel-") }
 // SentinelLogin is the account of the service on Sentinels; empty without Config.Secrets.
 func (t *Sentinel) SentinelLogin() Login { return t.login("ratelimit", (*Secrets).sentinelService) }
 
-// Views asks each Sentinel for the master's address, and returns the answers by the Sentinel's name. Those that do not
-// answer are missing.
+// Views asks every Sentinel at once for the master's address, and returns the answers by the Sentinel's name. Those
+// that do not answer within 500 ms are missing.
 func (t *Sentinel) Views(ctx context.Context) map[string]string {
+	sentinels := running(t.Sentinels())
+	addrs := make([]string, len(sentinels))
+	var asking sync.WaitGroup
+	for i, s := range sentinels {
+		asking.Go(func() { addrs[i], _ = s.names(ctx) })
+	}
+	asking.Wait()
 	views := map[string]string{}
-	for _, s := range t.Sentinels() {
-		if !s.Running() {
-			continue
-		}
-		a, err := s.client.Do(ctx, "sentinel", "get-master-addr-by-name", MasterName).StringSlice()
-		if err == nil && len(a) == 2 {
-			views[s.name] = net.JoinHostPort(a[0], a[1])
+	for i, s := range sentinels {
+		if addrs[i] != "" {
+			views[s.name] = addrs[i]
 		}
 	}
 	return views

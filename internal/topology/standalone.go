@@ -1,11 +1,6 @@
 package topology
 
-import (
-	"context"
-	"fmt"
-
-	redisconf "github.com/honestlimit/ratelimit/deploy/redis"
-)
+import "context"
 
 // Standalone is one server without replicas.
 type Standalone struct{ *Set }
@@ -41,18 +36,3 @@ func (t *Standalone) build(ctx context.Context) error {
 	_, err := t.run(ctx, dataName(0), t.dataRecipe(0))
 	return err
 }
-
-// dataRecipe is a data node outside of a Cluster.
-func (s *Set) dataRecipe(i int) recipe {
-	return recipe{
-		main: redisconf.Redis, templates: []string{redisconf.Redis, redisconf.Users},
-		source: dataSource(i), lines: s.dataLines,
-	}
-}
-
-func dataName(i int) string     { return fmt.Sprintf("redis-%d", i) }
-func sentinelName(i int) string { return fmt.Sprintf("sentinel-%d", i) }
-
-// The addresses that nodes of a gated set connect from. Everything in 127.0.0.0/8 is this machine, on Linux.
-func dataSource(i int) string     { return fmt.Sprintf("127.1.0.%d", i+1) }
-func sentinelSource(i int) string { return fmt.Sprintf("127.2.0.%d", i+1) }
