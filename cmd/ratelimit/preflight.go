@@ -29,7 +29,7 @@ type preflightCmd struct {
 	Decisions float64       `env:"-" placeholder:"N" help:"Decisions a second that are expected at the peak; without it what is written now counts."`
 	Outage    time.Duration `env:"-" default:"1m" placeholder:"TIME" help:"How long a replica may be away and still catch up (${default})."`
 	Timeout   time.Duration `env:"-" default:"1s" placeholder:"TIME" help:"How long one server is waited for, at each step (${default})."`
-	Calls     int           `env:"-" default:"500" placeholder:"N" help:"Calls of the script that are measured on each master (${default})."`
+	Calls     int           `env:"-" default:"500" placeholder:"N" help:"Calls of the script that are measured, shared by all masters (${default})."`
 	Strict    bool          `env:"-" help:"Exit with 1 for warnings, too."`
 	JSON      bool          `env:"-" name:"json" help:"Print the report as JSON."`
 }
@@ -126,7 +126,8 @@ func (c *preflightCmd) judge(r preflight.Report) error {
 	case r.Count(preflight.Fail) > 0:
 		return fmt.Errorf("%d of %d findings failed", r.Count(preflight.Fail), len(r.Results))
 	case c.Strict && r.Count(preflight.Warn) > 0:
-		return fmt.Errorf("%d of %d findings are warnings, and --strict takes none", r.Count(preflight.Warn), len(r.Results))
+		return fmt.Errorf("%d of %d findings are warnings, and --strict takes none",
+			r.Count(preflight.Warn), len(r.Results))
 	default:
 		return nil
 	}

@@ -3,6 +3,8 @@ package preflight
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // Check describes one check, for people.
@@ -24,10 +26,13 @@ type Check struct {
 // Catalogue lists every check in the order of reports.
 func Catalogue() []Check {
 	return slices.Concat(
-		networkChecks(), accessChecks(), memoryChecks(), replicationChecks(), streamChecks(),
+		networkChecks(), loadChecks(), accessChecks(), memoryChecks(), replicationChecks(), streamChecks(),
 		sentinelChecks(), sentinelFileChecks(), failoverChecks(), clusterChecks(),
 	)
 }
+
+// nobodyAsked is the reason of a check that has nothing to go by.
+const nobodyAsked = "no server could be asked"
 
 // verdict collects what one check finds.
 type verdict struct {
@@ -56,9 +61,9 @@ func (v *verdict) skip(node, format string, args ...any) *Result {
 }
 
 func (v *verdict) add(status Status, node, reason string) *Result {
-	r := Result{Check: v.check.ID, Status: status, Reason: reason, Remedy: v.check.Remedy}
+	r := Result{Check: v.check.ID, Status: status, Reason: clean(reason), Remedy: v.check.Remedy}
 	if node != "" {
-		r.Nodes = []string{node}
+		r.Nodes = []string{clean(node)}
 	}
 	v.results = append(v.results, r)
 	return &v.results[len(v.results)-1]
@@ -87,14 +92,31 @@ func (v *verdict) conclude() []Result {
 		}
 		merged = append(merged, r)
 	}
+	wrong := slices.ContainsFunc(merged, func(r Result) bool { return r.Status >= Warn })
 	switch {
-	case len(merged) > 0:
-		return merged
-	case v.praise == "":
-		return []Result{{Check: v.check.ID, Status: Skip, Reason: "nothing is known of it: no server could be asked"}}
+	case v.praise != "" && !wrong:
+		praise := Result{Check: v.check.ID, Status: Pass, Reason: clean(v.praise)}
+		return append([]Result{praise}, merged...)
+	case len(merged) == 0:
+		return []Result{{Check: v.check.ID, Status: Skip, Reason: nobodyAsked}}
 	default:
-		return []Result{{Check: v.check.ID, Status: Pass, Reason: v.praise}}
+		return merged
 	}
+}
+
+// clean makes what servers said fit for a terminal, and for one line.
+func clean(s string) string {
+	const longest = 300
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "") + "..."
+	}
+	return s
 }
 
 // judge runs every check that applies.

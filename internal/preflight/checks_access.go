@@ -52,7 +52,9 @@ func judgeNeeds(f *facts, v *verdict) {
 		for _, g := range s.grants {
 			judgeNeed(v, s.address, g)
 		}
-		v.pass("our account may send all that the service does")
+		if !slices.ContainsFunc(s.grants, func(g grant) bool { return g.need != excess && g.doubt != "" }) {
+			v.pass("our account may send all that the service does")
+		}
 	}
 }
 

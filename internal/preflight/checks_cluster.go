@@ -56,12 +56,6 @@ func clusterChecks() []Check {
 			Fails:  "half of them or more, or there are fewer than 3: no failover",
 			Remedy: "spread the masters over three machines or more; CLUSTER FAILOVER at a replica moves a master",
 		},
-		{
-			ID: "replica-hosts", Setups: clusterOnly, judge: judgeReplicaHosts,
-			Looks:  "whether each master has a replica on another machine",
-			Warns:  "one has none: a machine takes both",
-			Remedy: "exchange replicas between machines: CLUSTER REPLICATE ID",
-		},
 	}
 }
 
@@ -226,27 +220,5 @@ func judgeMasterHosts(f *facts, v *verdict) {
 		case len(groups)-lost < len(groups)/2+1:
 			v.fail("", "the loss of machine %s takes %d of %d masters: no majority is left", n.host, lost, len(groups))
 		}
-	}
-}
-
-func judgeReplicaHosts(f *facts, v *verdict) {
-	groups := f.groups()
-	if len(groups) == 0 {
-		skipViews(f, v)
-	}
-	for _, g := range groups {
-		n := f.node(g.address)
-		if n == nil || len(g.replicas) == 0 {
-			continue
-		}
-		elsewhere := false
-		for _, r := range g.replicas {
-			elsewhere = elsewhere || r.host != n.host
-		}
-		if !elsewhere {
-			v.warn(g.address, "all of its replicas are on its own machine, %s", n.host)
-			continue
-		}
-		v.pass("every master has a replica elsewhere")
 	}
 }

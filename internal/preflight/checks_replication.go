@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,12 +40,24 @@ func replicationChecks() []Check {
 		},
 		{
 			ID: "min-replicas", Setups: redundant, judge: judgeMinReplicas,
-			Looks: "min-replicas-to-write and min-replicas-max-lag against the healthy replicas",
+			Looks: "min-replicas-to-write and min-replicas-max-lag of every data node, against the healthy replicas",
 			Warns: fmt.Sprintf("under Sentinels: 0 (an old master that is cut off goes on deciding), or a lag beyond %d s; "+
 				"anywhere: as many as there are replicas (the loss of one stops every decision), or a lag below %d s",
 				maxLagHigh, maxLagLow),
 			Fails:  "more than there are: every decision fails with NOREPLICAS now",
-			Remedy: "with two replicas min-replicas-to-write 1 and min-replicas-max-lag 3; with one, 0",
+			Remedy: "with two replicas min-replicas-to-write 1 and min-replicas-max-lag 3; with one, 0; on every data node",
+		},
+		{
+			ID: "replica-read-only", Setups: redundant, judge: judgeReadOnly,
+			Looks:  "replica-read-only of every data node",
+			Fails:  "no: an old master that was made a replica goes on deciding, alone and unnoticed",
+			Remedy: "CONFIG SET replica-read-only yes, and the same in redis.conf",
+		},
+		{
+			ID: "replica-hosts", Setups: redundant, judge: judgeReplicaHosts,
+			Looks:  "whether each master has a replica on another machine",
+			Warns:  "one has none: a machine takes both",
+			Remedy: "move a replica to another machine",
 		},
 	}
 }
@@ -184,31 +197,66 @@ func reports(info map[string]string) []replicaReport {
 
 func judgeMinReplicas(f *facts, v *verdict) {
 	for _, g := range f.groups() {
-		if g.master == nil || !v.knows(&g.master.server, partConfig) {
+		good, unknown := f.healthyOf(g)
+		for _, n := range g.members() {
+			if v.knows(&n.server, partConfig) {
+				judgeWriteGuard(f, v, n, int64(good+unknown))
+			}
+		}
+	}
+}
+
+// judgeWriteGuard judges what the node demands as a master, which it may be tomorrow if it is not today.
+func judgeWriteGuard(f *facts, v *verdict, n *node, healthy int64) {
+	least, lag := number(n.config, "min-replicas-to-write"), number(n.config, "min-replicas-max-lag")
+	demands := "demands " + count(int(least), "replica")
+	switch {
+	case (least == 0 || lag == 0) && f.setup == Sentinel:
+		v.warn(n.address, "as a master it goes on deciding without replicas: cut off from Sentinels, it admits every limit "+
+			"a second time until it is found")
+	case least == 0 || lag == 0:
+		v.pass("0: a master that loses the majority of the Cluster stops by itself")
+	case least > healthy:
+		v.fail(n.address, "%s and there are %d: as a master it refuses every decision", demands, healthy)
+	case least == healthy:
+		v.warn(n.address, "%s and there are no more: the loss of one stops every decision", demands)
+	case lag < maxLagLow:
+		v.warn(n.address, "counts a replica out after %d s, and replicas report once a second", lag)
+	case lag > maxLagHigh:
+		v.warn(n.address, "counts a replica out only after %d s: so long an old master goes on deciding", lag)
+	default:
+		v.pass("%d of %d: %s may be lost before decisions stop; a master that is cut off stops after %d s",
+			least, healthy, count(int(healthy-least), "replica"), lag)
+	}
+}
+
+func judgeReadOnly(f *facts, v *verdict) {
+	for _, n := range f.alive() {
+		switch {
+		case !v.knows(&n.server, partConfig):
+		case n.config["replica-read-only"] == "no":
+			v.fail(n.address, "takes writes as a replica, and forgets them")
+		default:
+			v.pass("yes: a decision that is sent to a replica fails, and tells that the master has moved")
+		}
+	}
+}
+
+func judgeReplicaHosts(f *facts, v *verdict) {
+	groups := f.groups()
+	if len(groups) == 0 {
+		skipViews(f, v)
+	}
+	for _, g := range groups {
+		n := f.node(g.address)
+		if n == nil || len(g.replicas) == 0 {
 			continue
 		}
-		least, lag := number(g.master.config, "min-replicas-to-write"), number(g.master.config, "min-replicas-max-lag")
-		good, unknown := f.healthyOf(g)
-		healthy := int64(good + unknown)
-		switch {
-		case least == 0 || lag == 0:
-			if f.setup == Sentinel {
-				v.warn(g.address, "goes on deciding without replicas: cut off from Sentinels, it admits every limit a second "+
-					"time until it is found")
-				continue
-			}
-			v.pass("0: a master that loses the majority of the Cluster stops by itself")
-		case least > healthy:
-			v.fail(g.address, "demands %s and has %d healthy: it refuses every decision", count(int(least), "replica"), healthy)
-		case least == healthy:
-			v.warn(g.address, "demands %s and has no more: the loss of one stops every decision", count(int(least), "replica"))
-		case lag < maxLagLow:
-			v.warn(g.address, "counts a replica out after %d s, and replicas report once a second", lag)
-		case lag > maxLagHigh:
-			v.warn(g.address, "counts a replica out only after %d s: so long an old master goes on deciding", lag)
-		default:
-			v.pass("%d of %d: %s may be lost before decisions stop; a master that is cut off stops after %d s",
-				least, healthy, count(int(healthy-least), "replica"), lag)
+		elsewhere := slices.ContainsFunc(g.replicas, func(r *node) bool { return r.host != n.host })
+		if !elsewhere {
+			v.warn(g.address, "all of its replicas are on its own machine, %s", n.host)
+			continue
 		}
+		v.pass("every master has a replica elsewhere")
 	}
 }

@@ -22,7 +22,7 @@ func sentinelFileChecks() []Check {
 			Looks: "resolve-hostnames and announce-hostnames against the addresses that are announced, and against TLS",
 			Warns: "resolve-hostnames without announce-hostnames (clients are told addresses, which may change, and which " +
 				"certificates may not name), or Sentinels differ",
-			Fails:  "a name is announced and resolve-hostnames is off",
+			Fails:  "a name is announced and resolve-hostnames is off, or a Sentinel on another machine announces 127.0.0.1",
 			Remedy: "sentinel resolve-hostnames yes and announce-hostnames yes at every Sentinel, or addresses everywhere",
 		},
 	}
@@ -61,6 +61,10 @@ func judgeNames(f *facts, v *verdict) {
 		}
 	}
 	for _, w := range asked {
+		for _, own := range w.ownAddresses() {
+			r := v.fail(w.address, "is on another machine and announces %s, which is every machine's own", own)
+			r.Remedy = "monitor the master by an address that other machines reach, and set replica-announce-ip"
+		}
 		if !v.knows(&w.server, partNames) || !v.knows(&w.server, partMaster) {
 			continue
 		}
@@ -77,4 +81,18 @@ func judgeNames(f *facts, v *verdict) {
 			v.pass("addresses everywhere")
 		}
 	}
+}
+
+// ownAddresses are the loopback addresses that a Sentinel elsewhere announces for data nodes.
+func (w *watcher) ownAddresses() []string {
+	if w.host == loopback {
+		return nil
+	}
+	var all []string
+	for _, r := range append([]map[string]string{w.master}, w.replicas...) {
+		if ip := net.ParseIP(r["ip"]); r["ip"] == "localhost" || ip != nil && ip.IsLoopback() {
+			all = append(all, endpoint(r))
+		}
+	}
+	return all
 }

@@ -11,15 +11,16 @@ func streamChecks() []Check {
 	return []Check{
 		{
 			ID: "backlog", Setups: redundant, judge: judgeBacklog,
-			Looks: fmt.Sprintf("repl-backlog-size against what is written in --outage, times %d; what is written is the "+
-				"larger of what was measured and what --decisions takes at %d bytes each", backlogSafety, decisionBytes),
+			Looks: fmt.Sprintf("repl-backlog-size of every data node, against what is written in --outage, times %d; "+
+				"what is written is the larger of what was measured and what --decisions takes at %d bytes each",
+				backlogSafety, decisionBytes),
 			Warns: fmt.Sprintf("smaller; or, where nothing is known of the rate, too small for %d decisions/s",
 				backlogDecisions),
 			Remedy: "raise repl-backlog-size: a replica that was away for longer copies everything, and the master forks for it",
 		},
 		{
 			ID: "output-buffer", Setups: redundant, judge: judgeOutputBuffer,
-			Looks: "client-output-buffer-limit for replicas",
+			Looks: "client-output-buffer-limit of every data node, for replicas",
 			Warns: fmt.Sprintf("the hard limit is below %s or below repl-backlog-size, or the soft limit is reached by what is "+
 				"written in its time", size(bufferLow)),
 			Remedy: "client-output-buffer-limit replica 128mb 64mb 60, say: a replica that is thrown out copies everything, " +
@@ -38,23 +39,28 @@ func streamChecks() []Check {
 
 func judgeBacklog(f *facts, v *verdict) {
 	for _, g := range f.groups() {
-		if g.master == nil || !v.knows(&g.master.server, partInfo) || !v.knows(&g.master.server, partWrites) {
+		if g.master == nil || !v.knows(&g.master.server, partWrites) {
 			continue
 		}
-		have := number(g.master.info, "repl_backlog_size")
 		rate, guess := f.writes(g.master), ""
 		if f.cfg.Decisions == 0 && rate < quietDecisions*decisionBytes {
 			rate, guess = backlogDecisions*decisionBytes, " (a guess: little is written now, and --decisions is not given)"
 		}
 		need := int64(rate * f.cfg.Outage.Seconds() * backlogSafety)
-		lasts := time.Duration(float64(have) / rate * float64(time.Second))
-		said := fmt.Sprintf("%s lasts %s at %s/s%s", size(have), short(lasts), size(int64(rate)), guess)
-		if have < need {
-			v.warn(g.address, "%s; an outage of %s, times %d, needs %s",
-				said, short(f.cfg.Outage), backlogSafety, size(need))
-			continue
+		for _, n := range g.members() {
+			if !v.knows(&n.server, partInfo) {
+				continue
+			}
+			have := number(n.info, "repl_backlog_size")
+			lasts := time.Duration(float64(have) / rate * float64(time.Second))
+			said := fmt.Sprintf("%s lasts %s at %s/s%s", size(have), short(lasts), size(int64(rate)), guess)
+			if have < need {
+				v.warn(n.address, "%s; an outage of %s, times %d, needs %s",
+					said, short(f.cfg.Outage), backlogSafety, size(need))
+				continue
+			}
+			v.pass("%s", said)
 		}
-		v.pass("%s", said)
 	}
 }
 
@@ -66,27 +72,37 @@ func (f *facts) writes(master *node) float64 {
 
 func judgeOutputBuffer(f *facts, v *verdict) {
 	for _, g := range f.groups() {
-		if g.master == nil || !v.knows(&g.master.server, partConfig) || !v.knows(&g.master.server, partInfo) {
-			continue
+		rate := 0.0
+		if g.master != nil {
+			rate = f.writes(g.master)
 		}
-		limit, ok := parseBufferLimit(g.master.config["client-output-buffer-limit"])
-		backlog := number(g.master.info, "repl_backlog_size")
-		inTime := int64(f.writes(g.master) * limit.softFor.Seconds())
-		switch {
-		case !ok:
-			v.skip(g.address, "says nothing of replicas")
-		case limit.hard > 0 && limit.hard < bufferLow:
-			v.warn(g.address, "throws a replica out that is %s behind", size(limit.hard))
-		case limit.hard > 0 && limit.hard < backlog:
-			v.warn(g.address, "throws a replica out at %s, before the backlog of %s is used", size(limit.hard), size(backlog))
-		case limit.soft > 0 && inTime > limit.soft:
-			v.warn(g.address, "throws a replica out after %s at %s, and writes %s in that time",
-				short(limit.softFor), size(limit.soft), size(inTime))
-		case limit.hard == 0 && limit.soft == 0:
-			v.pass("no limit: a replica that hangs takes the master's memory")
-		default:
-			v.pass("%s, or %s for %s", size(limit.hard), size(limit.soft), short(limit.softFor))
+		for _, n := range g.members() {
+			if v.knows(&n.server, partConfig) && v.knows(&n.server, partInfo) {
+				judgeBuffer(v, n, rate)
+			}
 		}
+	}
+}
+
+// judgeBuffer judges the limit of a node that sends rate bytes a second to its replicas.
+func judgeBuffer(v *verdict, n *node, rate float64) {
+	limit, ok := parseBufferLimit(n.config["client-output-buffer-limit"])
+	backlog := number(n.info, "repl_backlog_size")
+	inTime := int64(rate * limit.softFor.Seconds())
+	switch {
+	case !ok:
+		v.skip(n.address, "says nothing of replicas")
+	case limit.hard > 0 && limit.hard < bufferLow:
+		v.warn(n.address, "throws a replica out that is %s behind", size(limit.hard))
+	case limit.hard > 0 && limit.hard < backlog:
+		v.warn(n.address, "throws a replica out at %s, before the backlog of %s is used", size(limit.hard), size(backlog))
+	case limit.soft > 0 && inTime > limit.soft:
+		v.warn(n.address, "throws a replica out after %s at %s, and writes %s in that time",
+			short(limit.softFor), size(limit.soft), size(inTime))
+	case limit.hard == 0 && limit.soft == 0:
+		v.pass("no limit: a replica that hangs takes the master's memory")
+	default:
+		v.pass("%s, or %s for %s", size(limit.hard), size(limit.soft), short(limit.softFor))
 	}
 }
 

@@ -115,9 +115,9 @@ var sicknesses = []sick{
 	{"many connections", healthySentinel, setInfo("connected_clients", "1401"), "connections", Warn, "1401 of 2000", nil},
 	{"hardly a connection left", healthySentinel, setInfo("connected_clients", "1801"), "connections", Fail, "1801 of 2000", nil},
 	{"connections were rejected", healthySentinel, func(f *facts) {
-		everyNode(f, func(n *node) { n.host, n.certificate = loopback, nil })
+		everyNode(f, func(n *node) { n.certificate = nil })
 		setInfo("rejected_connections", "3")(f)
-	}, "connections", Warn, "3 connections", nil},
+	}, "connections", Warn, "3 connections", []string{"tls"}},
 	{"slow commands", healthySentinel, func(f *facts) {
 		f.nodes[0].slow = slowFacts{count: 2, worst: 50 * time.Millisecond}
 	}, "slow", Warn, "2 commands took longer than 20ms, the worst 50ms", nil},
@@ -190,7 +190,7 @@ var sicknesses = []sick{
 		[]string{"replicas", "min-replicas", "latency"},
 	},
 	{"nobody names a master", healthySentinel, func(f *facts) { f.master = "" }, "role", Fail, "nobody", []string{
-		"replicas", "min-replicas", "backlog", "output-buffer", "replication-lag", "priorities",
+		"replicas", "min-replicas", "backlog", "output-buffer", "replication-lag", "priorities", "replica-hosts",
 	}},
 	{
 		"a master of the Cluster is none", healthyCluster, func(f *facts) { f.nodes[0].role = "slave" },
@@ -205,7 +205,7 @@ var sicknesses = []sick{
 	{
 		"no replica", healthySentinel, func(f *facts) { f.nodes = f.nodes[:1] },
 		"replicas", Fail, "no healthy replica",
-		[]string{"min-replicas", "replication-link"},
+		[]string{"min-replicas", "replication-link", "replica-hosts"},
 	},
 	{"a link is down", healthySentinel, func(f *facts) {
 		f.nodes[2].info["master_link_status"], f.nodes[2].info["master_link_down_since_seconds"] = "down", "90"
@@ -229,6 +229,28 @@ var sicknesses = []sick{
 	{"more than there are", healthySentinel, setConfig("min-replicas-to-write", "3"), "min-replicas", Fail, "refuses every", nil},
 	{"an impatient master", healthySentinel, setConfig("min-replicas-max-lag", "1"), "min-replicas", Warn, "once a second", nil},
 	{"a long split", healthySentinel, setConfig("min-replicas-max-lag", "11"), "min-replicas", Warn, "11 s", nil},
+	{
+		"a replica that takes writes", healthySentinel, func(f *facts) { f.nodes[1].config["replica-read-only"] = "no" },
+		"replica-read-only", Fail, "forgets them", nil,
+	},
+	{
+		"a replica that would write alone as a master", healthySentinel, func(f *facts) { f.nodes[1].config["min-replicas-to-write"] = "0" },
+		"min-replicas", Warn, "a second time", nil,
+	},
+	{
+		"a replica with a short backlog", healthySentinel, func(f *facts) { f.nodes[1].info["repl_backlog_size"] = "1048576" },
+		"backlog", Warn, "needs 14 MB", nil,
+	},
+	{"a replica with a small buffer", healthySentinel, func(f *facts) {
+		f.nodes[1].config["client-output-buffer-limit"] = "slave 1048576 0 0"
+	}, "output-buffer", Warn, "1 MB behind", nil},
+	{
+		"replicas on the master's machine", healthySentinel, func(f *facts) { f.nodes[1].host, f.nodes[2].host = "10.0.0.1", "10.0.0.1" },
+		"replica-hosts", Warn, "on its own machine", nil,
+	},
+	{"a master that is announced as 127.0.0.1", healthySentinel, func(f *facts) {
+		f.watchers[1].replicas[0]["ip"] = "127.0.0.1"
+	}, "names", Fail, "127.0.0.1:6379", nil},
 	{"a short backlog", healthySentinel, setInfo("repl_backlog_size", "1048576"), "backlog", Warn, "needs 14 MB", nil},
 	{
 		"a backlog too short for what is written", healthySentinel, func(f *facts) { f.nodes[0].writes = 1 << 20 },
@@ -431,6 +453,17 @@ func TestJudge_FindsNothingWrongInHealth(t *testing.T) {
 	}
 }
 
+// Gossip is late: a node that has not heard yet whom a replica follows must not make its master look bare.
+func TestJudge_BelievesAReplicaAboutItsMaster(t *testing.T) {
+	f := healthyCluster()
+	f.nodes[0].view.peers = parsePeers(strings.Replace(clusterNodes(0), "slave id1", "master -", 1))
+	for _, r := range judge(f) {
+		if r.Status != Pass {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 func healthyStandalone() *facts {
 	f := healthySentinel()
 	f.setup, f.nodes, f.watchers = Standalone, f.nodes[:1], nil
@@ -529,7 +562,7 @@ func TestJudge_SkipsWhatItMayNotKnow(t *testing.T) {
 			w.master, w.replicas, w.others, w.names, w.grants = nil, nil, nil, nil, nil
 		})
 		for _, r := range judge(f) {
-			public := []string{"reachable", "admin", "tls", "default-user", "script"}
+			public := []string{"reachable", "admin", "tls", "default-user", "script", "replica-hosts"}
 			if r.Status != Skip && !slices.Contains(public, r.Check) {
 				t.Errorf("%v: %+v", f.setup, r)
 			}

@@ -34,7 +34,7 @@ type Config struct {
 	Total time.Duration
 	// Watch is how long the replication stream is watched for what is written. Default 1 s.
 	Watch time.Duration
-	// Calls is how many calls of the script are measured on each master. Default 500.
+	// Calls is how many calls of the script are measured, shared by all masters, but 100 each at the least. Default 500.
 	Calls int
 	// Pace is the time from one of them to the next. Default 4 ms.
 	Pace time.Duration
@@ -47,7 +47,12 @@ func (c Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"budget", c.Budget}, {"outage", c.Outage}, {"timeout", c.Timeout}, {"total", c.Total}, {"watch", c.Watch}, {"pace", c.Pace},
+		{"budget", c.Budget},
+		{"outage", c.Outage},
+		{"timeout", c.Timeout},
+		{"total", c.Total},
+		{"watch", c.Watch},
+		{"pace", c.Pace},
 	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("preflight: %s is %v, must be > 0", d.name, d.value))
@@ -60,6 +65,9 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
+	if c.hasAdmin() { // or a name in URL would take its place
+		c.Admin.Username = cmp.Or(c.Admin.Username, "default")
+	}
 	c.Budget = cmp.Or(c.Budget, failure.DefaultBudget)
 	c.Outage = cmp.Or(c.Outage, time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, time.Second)

@@ -43,6 +43,20 @@ func (f *facts) groups() []group {
 	return all
 }
 
+// members are the nodes of the group that could be asked, the master first: each of them may lead it tomorrow.
+func (g group) members() []*node {
+	var all []*node
+	if g.master != nil {
+		all = append(all, g.master)
+	}
+	for _, n := range g.replicas {
+		if living(n) != nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 func living(n *node) *node {
 	if n == nil || n.err != "" {
 		return nil

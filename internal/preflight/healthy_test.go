@@ -91,7 +91,7 @@ func healthyNode(host string) *node {
 	n := &node{server: healthyServer(host, "6379"), config: map[string]string{
 		"min-replicas-to-write": "1", "min-replicas-max-lag": "3", "save": "", "appendonly": "no",
 		"client-output-buffer-limit": "normal 0 0 0 slave 134217728 67108864 60 pubsub 0 0 0", "masteruser": "replication",
-		"latency-monitor-threshold": "10", "cluster-node-timeout": "3000", "cluster-require-full-coverage": "no",
+		"latency-monitor-threshold": "10", "replica-read-only": "yes", "cluster-node-timeout": "3000", "cluster-require-full-coverage": "no",
 	}}
 	maps.Copy(n.info, map[string]string{
 		"connected_clients": "20", "maxclients": "2000", "maxmemory": "536870912", "maxmemory_policy": "volatile-ttl",

@@ -86,6 +86,17 @@ func TestReports_SkipsReplicasThatAreStillCopying(t *testing.T) {
 	}
 }
 
+func TestParseClients_TellsReplicasAndSentinelsApart(t *testing.T) {
+	got := parseClients("id=3 addr=10.0.0.2:4 name= flags=S user=replication cmd=replconf\n" +
+		"id=4 addr=10.0.1.1:5 name=sentinel-06f3dad5-cmd flags=N user=sentinel cmd=ping\n" +
+		"id=5 addr=10.0.1.1:6 name=sentinel-06f3dad5-pubsub flags=P user=sentinel cmd=subscribe\n" +
+		"id=6 addr=10.0.1.9:7 name= flags=N user=ratelimit cmd=evalsha\nnonsense\n")
+	want := map[string][]string{"replica": {"replication"}, "sentinel": {"sentinel"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestParseBufferLimit_FindsTheReplicas(t *testing.T) {
 	for setting, want := range map[string]bufferLimit{
 		"normal 0 0 0 slave 268435456 67108864 60 pubsub 1 2 3": {268435456, 67108864, time.Minute},

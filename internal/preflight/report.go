@@ -31,7 +31,7 @@ func newReport(f *facts, took time.Duration) Report {
 		Schema: schema, Setup: f.setup, At: f.now, Seconds: took.Seconds(), Worst: Pass, Results: judge(f),
 	}
 	for _, s := range f.servers() {
-		r.Servers = append(r.Servers, s.address)
+		r.Servers = append(r.Servers, clean(s.address))
 	}
 	slices.Sort(r.Servers)
 	for _, result := range r.Results {

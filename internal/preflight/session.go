@@ -18,11 +18,14 @@ type session struct {
 	client  *redis.Client
 	timeout time.Duration
 	who     string
+	secret  string
 	dead    error
 }
 
 func newSession(target redisstore.Target, who string, timeout time.Duration) *session {
-	return &session{client: redisstore.NewClient(target, timeout), timeout: timeout, who: who}
+	return &session{
+		client: redisstore.NewClient(target, timeout), timeout: timeout, who: who, secret: string(target.Password),
+	}
 }
 
 func (s *session) close() { _ = s.client.Close() } // a connection that is broken cannot do more than be forgotten
@@ -32,6 +35,7 @@ func (s *session) ask(ctx context.Context, args ...any) (any, error) {
 	if s.dead != nil {
 		return nil, s.dead
 	}
+	run := ctx
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	reply, err := s.client.Do(ctx, args...).Result()
@@ -40,7 +44,10 @@ func (s *session) ask(ctx context.Context, args ...any) (any, error) {
 	case err == nil, errors.Is(err, redis.Nil):
 		return reply, nil
 	case errors.As(err, &refused):
-		return nil, &refusalError{who: s.who, command: name(args), reply: refused.Error()}
+		return nil, s.refused(refused, args)
+	case run.Err() != nil:
+		s.dead = errors.New("was not asked everything: the run was over")
+		return nil, s.dead
 	default:
 		s.dead = fmt.Errorf("does not answer %s: %s", name(args), plain(err))
 		return nil, s.dead
@@ -56,9 +63,18 @@ func (s *session) subscribe(ctx context.Context, args ...any) (any, error) {
 	reply, err := events.ReceiveTimeout(ctx, s.timeout)
 	var refused redis.Error
 	if errors.As(err, &refused) {
-		return nil, &refusalError{who: s.who, command: name(args), reply: refused.Error()}
+		return nil, s.refused(refused, args)
 	}
 	return reply, err
+}
+
+// refused is what the server said to a command. Servers quote what they do not understand, AUTH for one.
+func (s *session) refused(said redis.Error, args []any) *refusalError {
+	reply := said.Error()
+	if s.secret != "" {
+		reply = strings.ReplaceAll(reply, s.secret, "[password]")
+	}
+	return &refusalError{who: s.who, command: name(args), reply: reply}
 }
 
 // name is the command without arguments; the second word of a command that has subcommands belongs to it.
@@ -77,7 +93,7 @@ func name(args []any) string {
 // refusalError is an error reply.
 type refusalError struct{ who, command, reply string }
 
-// Error says what was refused and why. Replies to commands of ours quote nothing secret.
+// Error says what was refused and why.
 func (e *refusalError) Error() string {
 	if e.forbidden() {
 		return fmt.Sprintf("not permitted: %s may not send %s", e.who, e.command)

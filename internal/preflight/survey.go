@@ -7,8 +7,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,8 +15,8 @@ import (
 	"github.com/honestlimit/ratelimit/scripts"
 )
 
-// loopback stands for every address of this machine.
-const loopback = "(this one)"
+// rounds is how often Sentinels are asked for further ones. The first answer names all, unless they are ill.
+const rounds = 3
 
 // atOnce is how many servers are asked at the same time.
 const atOnce = 32
@@ -50,6 +48,7 @@ func newSurvey(cfg Config) (*survey, error) {
 	return s, s.openSeeds()
 }
 
+// openAlone and openSeeds err if a file cannot be read: that is a fault of the question, not of the servers.
 func (s *survey) openAlone() (err error) {
 	s.setup = Standalone
 	if s.alone, err = redisstore.NewStandalone(s.cfg.URL, s.cfg.Data); err != nil {
@@ -60,7 +59,10 @@ func (s *survey) openAlone() (err error) {
 		return err
 	}
 	s.cfg.Data.Username, s.db = target.Username, target.DB
-	s.boss, err = redisstore.NewStandalone(s.cfg.URL, s.adminAccess())
+	if s.boss, err = redisstore.NewStandalone(s.cfg.URL, s.adminAccess()); err != nil {
+		return err
+	}
+	_, err = s.boss.Resolve(context.Background())
 	return err
 }
 
@@ -79,7 +81,6 @@ func (s *survey) openSeeds() (err error) {
 	if s.cfg.Data.Password == "" && s.cfg.Data.PasswordFile == "" {
 		s.cfg.Data.Password = s.seeds.Password
 	}
-	// Files that cannot be read are a fault of the question, not of the servers.
 	for _, access := range []redisstore.Access{s.cfg.Data, s.cfg.Sentinels, s.adminAccess()} {
 		if _, err := access.Target(s.seeds.Addresses[0]); err != nil {
 			return err
@@ -95,49 +96,6 @@ func (s *survey) adminAccess() redisstore.Access {
 		s.cfg.Admin.Username, s.cfg.Admin.Password, s.cfg.Admin.PasswordFile
 	return access
 }
-
-// role says in which quality a server is asked.
-type role uint8
-
-const (
-	asService role = 1 + iota
-	asAdmin
-	asStranger
-)
-
-// target is the data node at address, or the Sentinel.
-func (s *survey) target(address string, as role, watches bool) (redisstore.Target, error) {
-	if s.setup == Standalone {
-		if as == asAdmin {
-			return s.boss.Resolve(context.Background())
-		}
-		t, err := s.alone.Resolve(context.Background())
-		return strange(t, as), err
-	}
-	access := s.cfg.Data
-	if watches {
-		access = s.cfg.Sentinels
-	}
-	if as == asAdmin {
-		access.Username, access.Password, access.PasswordFile =
-			s.cfg.Admin.Username, s.cfg.Admin.Password, s.cfg.Admin.PasswordFile
-	}
-	t, err := access.Target(s.dialed(address))
-	if !watches {
-		t.DB = s.db
-	}
-	return strange(t, as), err
-}
-
-func strange(t redisstore.Target, as role) redisstore.Target {
-	if as == asStranger {
-		t.Username, t.Password = "", ""
-	}
-	return t
-}
-
-// dialed is where the server that announces address is reached.
-func (s *survey) dialed(address string) string { return cmp.Or(s.cfg.NAT[address], address) }
 
 // gather asks every server.
 func (s *survey) gather(ctx context.Context) *facts {
@@ -165,7 +123,8 @@ func (s *survey) gather(ctx context.Context) *facts {
 // askWatchers asks the Sentinels that the URL names, then those that these know of.
 func (s *survey) askWatchers(ctx context.Context, f *facts) {
 	known := map[string]bool{}
-	for todo := s.seeds.Addresses; len(todo) > 0; {
+	todo := s.seeds.Addresses
+	for round := 0; round < rounds && len(todo) > 0; round++ {
 		todo = s.strangers(ctx, todo, known)
 		asked := make([]*watcher, len(todo))
 		each(todo, func(i int) { asked[i] = s.askWatcher(ctx, todo[i]) })
@@ -189,54 +148,6 @@ func (s *survey) askNodes(ctx context.Context, f *facts, addresses []string) {
 	asked := make([]*node, len(todo))
 	each(todo, func(i int) { asked[i] = s.askNode(ctx, todo[i]) })
 	f.nodes = append(f.nodes, asked...)
-}
-
-// strangers are the addresses that lead to a server that is not known yet, which then is.
-func (s *survey) strangers(ctx context.Context, addresses []string, known map[string]bool) []string {
-	var fresh []string
-	for _, address := range addresses {
-		if id := s.identity(ctx, address); !known[id] {
-			known[id] = true
-			fresh = append(fresh, address)
-		}
-	}
-	return fresh
-}
-
-// identity is what two addresses of one server have in common: where they lead.
-func (s *survey) identity(ctx context.Context, address string) string {
-	host, port, err := net.SplitHostPort(s.dialed(address))
-	if err != nil {
-		return address
-	}
-	return net.JoinHostPort(s.resolve(ctx, host), port)
-}
-
-// resolve is the first address of a name; the name itself if it has none.
-func (s *survey) resolve(ctx context.Context, host string) string {
-	if net.ParseIP(host) != nil {
-		return host
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	found, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil || len(found) == 0 {
-		return host
-	}
-	return slices.Min(found)
-}
-
-// machine is what servers on one machine have in common.
-func (s *survey) machine(ctx context.Context, dialed string) string {
-	host, _, err := net.SplitHostPort(dialed)
-	if err != nil {
-		return loopback // a socket file
-	}
-	address := s.resolve(ctx, host)
-	if ip := net.ParseIP(address); ip != nil && ip.IsLoopback() {
-		return loopback
-	}
-	return address
 }
 
 // announced are the data nodes that Sentinels name.

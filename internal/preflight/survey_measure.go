@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// fewCalls is the least that percentiles are taken of.
+const fewCalls = 100
+
 // keyTries is how many keys are tried to find one that a node of a Cluster owns.
 const keyTries = 2000
 
@@ -19,6 +22,8 @@ func (s *survey) measure(ctx context.Context, f *facts) {
 			masters = []*node{n}
 		}
 	}
+	// Many masters share the calls, so that measuring them is no load by itself.
+	calls := max(s.cfg.Calls/max(len(masters), 1), min(s.cfg.Calls, fewCalls))
 	each(masters, func(i int) {
 		n := masters[i]
 		if _, isPeer := n.view.self(); s.setup == Cluster && isPeer && !n.ownsSlots() {
@@ -29,7 +34,7 @@ func (s *survey) measure(ctx context.Context, f *facts) {
 		if s.setup != Standalone {
 			s.watchWrites(ctx, n)
 		}
-		s.measureLatency(ctx, n)
+		s.measureLatency(ctx, n, calls)
 	})
 	for _, n := range f.alive() {
 		if len(n.latency) == 0 && n.missing[partLatency] == "" {
@@ -71,7 +76,7 @@ func (s *survey) watchWrites(ctx context.Context, n *node) {
 
 // measureLatency charges a bucket of its own, as slowly as Config.Pace says. A call that fails is a finding about the
 // script: it is what a decision would meet.
-func (s *survey) measureLatency(ctx context.Context, n *node) {
+func (s *survey) measureLatency(ctx context.Context, n *node, calls int) {
 	target, err := s.target(n.address, asService, false)
 	if err != nil {
 		n.missing[partLatency] = reason(err)
@@ -88,7 +93,7 @@ func (s *survey) measureLatency(ctx context.Context, n *node) {
 		return
 	}
 	args := s.decision(key)
-	for range s.cfg.Calls {
+	for range calls {
 		start := time.Now()
 		if _, err := as.ask(ctx, args...); err != nil {
 			n.latency = nil

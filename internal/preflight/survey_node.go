@@ -12,7 +12,7 @@ import (
 // settings are what CONFIG GET is asked for: never a password.
 var settings = []string{
 	"min-replicas-to-write", "min-replicas-max-lag", "client-output-buffer-limit", "save", "appendonly", "appendfsync",
-	"stop-writes-on-bgsave-error", "masteruser", "latency-monitor-threshold", "cluster-node-timeout",
+	"stop-writes-on-bgsave-error", "masteruser", "replica-read-only", "latency-monitor-threshold", "cluster-node-timeout",
 	"cluster-require-full-coverage", "cluster-replica-no-failover", "cluster-preferred-endpoint-type",
 }
 
@@ -156,8 +156,14 @@ func (g *guest) askClients(ctx context.Context, n *node) {
 	if !ok {
 		return
 	}
-	n.clients = map[string][]string{}
-	for line := range strings.Lines(text(reply)) {
+	n.clients = parseClients(text(reply))
+}
+
+// parseClients reads CLIENT LIST: the accounts of replicas, and of connections by the first word of their name.
+// Sentinels call theirs sentinel-...
+func parseClients(list string) map[string][]string {
+	accounts := map[string][]string{}
+	for line := range strings.Lines(list) {
 		fields := map[string]string{}
 		for _, pair := range strings.Fields(line) {
 			name, value, _ := strings.Cut(pair, "=")
@@ -167,10 +173,11 @@ func (g *guest) askClients(ctx context.Context, n *node) {
 		if strings.Contains(fields["flags"], "S") {
 			kind = "replica"
 		}
-		if kind != "" && !slices.Contains(n.clients[kind], fields["user"]) {
-			n.clients[kind] = append(n.clients[kind], fields["user"])
+		if kind != "" && !slices.Contains(accounts[kind], fields["user"]) {
+			accounts[kind] = append(accounts[kind], fields["user"])
 		}
 	}
+	return accounts
 }
 
 func (g *guest) askView(ctx context.Context, n *node) {

@@ -13,7 +13,12 @@ func (r Report) WriteText(out io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%v, %s\n\n", r.Setup, count(len(r.Servers), "server"))
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var unknown []string
 	for _, result := range r.Results {
+		if result.Reason == nobodyAsked {
+			unknown = append(unknown, result.Check)
+			continue
+		}
 		status := result.Status.String()
 		if result.Status >= Warn {
 			status = strings.ToUpper(status)
@@ -26,6 +31,9 @@ func (r Report) WriteText(out io.Writer) error {
 		if result.Remedy != "" {
 			fmt.Fprintf(table, "\t\t-> %s\n", result.Remedy)
 		}
+	}
+	if len(unknown) > 0 {
+		fmt.Fprintf(table, "%v\t%s\t%s: %s\n", Skip, count(len(unknown), "check"), nobodyAsked, strings.Join(unknown, ", "))
 	}
 	if err := table.Flush(); err != nil {
 		return err
