@@ -80,6 +80,11 @@ func TestBallot_Accepts(t *testing.T) {
 			step{s, "s1", "C@6", "C@6", 0},
 			step{s, "s2", "B@5", "C@6", 0},
 		)},
+		"two announcements in a row that are taken back": {3, after(
+			step{s, "s1", "A>B", "B@2", 0},
+			step{s, "s1", "B>C", "C@3", 0},
+			step{s, "s1", "A@1", "A@1", 0},
+		)},
 		"an announcement whose Sentinel falls silent": {3, after(
 			step{s, "s1", "A>B", "B@2", 0},
 			step{s, "s1", "", "B@2", 0},

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/honestlimit/ratelimit/internal/redisstore"
 	"github.com/honestlimit/ratelimit/internal/redistest"
 	"github.com/honestlimit/ratelimit/internal/sentinel"
 )
@@ -93,13 +94,19 @@ func watch(t testing.TB, cfg sentinel.Config) *rig {
 // resolve waits for the master's address.
 func (r *rig) resolve() string {
 	r.t.Helper()
+	return r.target().Address
+}
+
+// target waits for the master.
+func (r *rig) target() redisstore.Target {
+	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), redistest.Patience)
 	defer cancel()
 	target, err := r.Resolve(ctx)
 	if err != nil {
 		r.t.Fatalf("Resolve: %v; stats: %+v", err, r.Stats())
 	}
-	return target.Address
+	return target
 }
 
 // await waits until the stats are as condition wants them.

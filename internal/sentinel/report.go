@@ -10,13 +10,13 @@ type notices []func()
 
 // change makes a change that p brings under the lock, and tells the hooks what came of it afterwards. A post that was
 // dismissed meanwhile brings nothing any more.
-func (w *Watcher) change(p *post, make func(now time.Time, n *notices)) {
-	for _, tell := range w.changed(p, make) {
+func (w *Watcher) change(p *post, apply func(now time.Time, n *notices)) {
+	for _, tell := range w.changed(p, apply) {
 		tell()
 	}
 }
 
-func (w *Watcher) changed(p *post, make func(now time.Time, n *notices)) (n notices) {
+func (w *Watcher) changed(p *post, apply func(now time.Time, n *notices)) (n notices) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.posts[p.address] != p {
@@ -24,7 +24,7 @@ func (w *Watcher) changed(p *post, make func(now time.Time, n *notices)) (n noti
 	}
 	now := time.Now()
 	before := w.ballot.accepted.master
-	make(now, &n)
+	apply(now, &n)
 	w.noticeQuorum(&n)
 	w.settle(before, now, &n)
 	return n
@@ -69,7 +69,7 @@ func (w *Watcher) settle(before string, now time.Time, n *notices) {
 	if w.ballot.isPending(now) {
 		s.Epoch = 0
 	}
-	if w.failover.master == before && !w.failover.began.IsZero() {
+	if w.failover.master == before && !w.failover.isOver(now) {
 		s.Took = now.Sub(w.failover.began)
 	}
 	*n = append(*n, func() { w.cfg.Hooks.switched(s) })

@@ -10,10 +10,9 @@ import (
 
 // What a reply may hold at the most. Sentinel's longest describe a few dozen instances with some forty words each.
 const (
-	maxWords = 8192     // in one reply, however nested
+	maxWords = 8192     // in one reply, and how deep they may be nested
 	maxBulk  = 16 << 10 // bytes of one word
 	maxLine  = 4 << 10  // bytes of a line
-	maxDepth = 4
 )
 
 var (
@@ -34,11 +33,11 @@ func (r refusal) is(code string) bool {
 // readReply reads one reply of bounded size.
 func readReply(r *bufio.Reader) (any, error) {
 	words := maxWords
-	return readValue(r, &words, maxDepth)
+	return readValue(r, &words)
 }
 
-func readValue(r *bufio.Reader, words *int, depth int) (any, error) {
-	if *words--; *words < 0 || depth == 0 {
+func readValue(r *bufio.Reader, words *int) (any, error) {
+	if *words--; *words < 0 {
 		return nil, errTooLong
 	}
 	kind, line, err := readLine(r)
@@ -55,7 +54,7 @@ func readValue(r *bufio.Reader, words *int, depth int) (any, error) {
 	case '$':
 		return readBulk(r, line)
 	case '*':
-		return readArray(r, line, words, depth)
+		return readArray(r, line, words)
 	default:
 		return nil, errProtocol
 	}
@@ -98,14 +97,14 @@ func readBulk(r *bufio.Reader, length string) (any, error) {
 	return string(b[:n]), nil
 }
 
-func readArray(r *bufio.Reader, length string, words *int, depth int) (any, error) {
+func readArray(r *bufio.Reader, length string, words *int) (any, error) {
 	n, err := readLength(length, *words)
 	if n < 0 || err != nil {
 		return nil, err
 	}
 	list := make([]any, 0, n)
 	for range n {
-		v, err := readValue(r, words, depth-1)
+		v, err := readValue(r, words)
 		if err != nil {
 			return nil, err
 		}

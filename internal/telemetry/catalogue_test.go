@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/honestlimit/ratelimit/internal/cluster"
 	"github.com/honestlimit/ratelimit/internal/memstore"
 	"github.com/honestlimit/ratelimit/internal/redisstore"
 	"github.com/honestlimit/ratelimit/internal/sentinel"
@@ -81,6 +82,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	telemetry.WatchVitals(reg, func() (vitals.Summary, uint64) { return vitals.Summary{At: time.Now()}, 0 })
 	telemetry.NewSentinelEvents(reg)
 	telemetry.WatchSentinels(reg, func() sentinel.Stats { return sentinel.Stats{FailoverEnded: time.Now()} })
+	telemetry.WatchCluster(reg, func() cluster.Stats { return cluster.Stats{Seen: time.Now()} })
 	telemetry.WatchMemory(reg, func() memstore.Stats { return memstore.Stats{} })
 	telemetry.WatchPolicies(reg, func() policy.Status {
 		return policy.Status{Domains: []policy.DomainStatus{{

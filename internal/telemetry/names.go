@@ -192,6 +192,38 @@ var (
 		"ratelimit_sentinel_failover_age_seconds", Gauge, nil,
 		"Time since the last failover's first +switch-master; absent before the first one.", nil,
 	}
+	clusterShards = Metric{
+		"ratelimit_cluster_shards", Gauge,
+		[]string{"state"},
+		"Masters of the Cluster that decisions may go to, by the state of their circuit breaker.", nil,
+	}
+	clusterSlots = Metric{
+		"ratelimit_cluster_slots", Gauge, nil, "Slots of the Cluster that have an owner; all is well with 16384.", nil,
+	}
+	clusterTopologyAge = Metric{
+		"ratelimit_cluster_topology_age_seconds", Gauge, nil, "Time since a node last told the Cluster's topology.", nil,
+	}
+	clusterReloadsTotal = Metric{
+		"ratelimit_cluster_topology_reloads_total", Counter,
+		[]string{"result"},
+		"Times that nodes were asked for the Cluster's topology, by result (ok: one answered, failed: none did).", nil,
+	}
+	clusterRedirectsTotal = Metric{
+		"ratelimit_cluster_redirects_total", Counter,
+		[]string{"kind"},
+		"Decisions that a node did not make because the slot is not its own (moved), not any more (ask), only in part " +
+			"(tryagain), or not served (clusterdown). All but the last are followed.", nil,
+	}
+	clusterCrossSlotTotal = Metric{
+		"ratelimit_cluster_cross_slot_total", Counter, nil,
+		"Requests whose buckets were in several slots, and so were not decided in one step. shard_by avoids them.", nil,
+	}
+	clusterRefundsTotal = Metric{
+		"ratelimit_cluster_refunds_total", Counter,
+		[]string{"result"},
+		"Refunds of what one slot admitted and another denied: done within the budget, late, or lost, so that a bucket " +
+			"admits less than it should.", nil,
+	}
 	memoryBuckets = Metric{
 		"ratelimit_memory_buckets", Gauge, nil, "Buckets in the embedded store.", nil,
 	}
@@ -254,6 +286,8 @@ func Catalogue() []Metric {
 		sentinelReplicas, sentinelReplicasHealthy, sentinelReplicaLag, sentinelReplicaLinkDown,
 		sentinelFailoverSeconds, sentinelFailoverAge,
 		redisInfoAge, redisInfoFailed,
+		clusterShards, clusterSlots, clusterTopologyAge, clusterReloadsTotal, clusterRedirectsTotal,
+		clusterCrossSlotTotal, clusterRefundsTotal,
 		memoryBuckets, memoryDroppedTotal,
 		policyLoadsTotal, policyLastLoadFailed, policyWatchFailed, policyInfo, policyCount, policyAgeSeconds,
 		policyStale,
