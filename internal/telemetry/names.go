@@ -294,7 +294,7 @@ func Catalogue() []Metric {
 		buildInfo,
 	}
 	for _, g := range redisGauges {
-		all = append(all, g.metric)
+		all = append(all, g.metric())
 	}
 	return all
 }

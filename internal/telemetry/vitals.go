@@ -9,98 +9,95 @@ import (
 )
 
 // redisGauges are those of WatchVitals, with where each comes from. They are missing until a master has answered.
-var redisGauges = []struct {
-	metric Metric
-	value  func(vitals.Summary) float64
-}{
+var redisGauges = []redisGauge{
+	{"servers", "Masters that answered.", func(s *vitals.Summary) float64 { return float64(s.Servers) }},
 	{
-		Metric{"ratelimit_redis_servers", Gauge, nil, "Masters that answered.", nil},
-		func(s vitals.Summary) float64 { return float64(s.Servers) },
+		"connected_replicas", "Replicas connected to the masters.",
+		func(s *vitals.Summary) float64 { return float64(s.Replicas) },
 	},
 	{
-		Metric{"ratelimit_redis_connected_replicas", Gauge, nil, "Replicas connected to the masters.", nil},
-		func(s vitals.Summary) float64 { return float64(s.Replicas) },
+		"replicas_online", "Replicas that have the data, of the master that has the fewest.",
+		func(s *vitals.Summary) float64 { return float64(s.Online) },
 	},
 	{
-		Metric{"ratelimit_redis_replicas_online", Gauge, nil, "Replicas that have the data, of the master that has the fewest.", nil},
-		func(s vitals.Summary) float64 { return float64(s.Online) },
+		"replica_lag_bytes", "Bytes of the replication stream that the replica furthest behind has not acknowledged.",
+		func(s *vitals.Summary) float64 { return float64(s.Lag) },
 	},
 	{
-		Metric{"ratelimit_redis_replica_lag_bytes", Gauge, nil, "Bytes of the replication stream that the replica furthest behind has not acknowledged.", nil},
-		func(s vitals.Summary) float64 { return float64(s.Lag) },
+		"replica_lag_seconds", "Time since the most silent replica was heard.",
+		func(s *vitals.Summary) float64 { return float64(s.LagSeconds) },
 	},
 	{
-		Metric{"ratelimit_redis_replica_lag_seconds", Gauge, nil, "Time since the most silent replica was heard.", nil},
-		func(s vitals.Summary) float64 { return float64(s.LagSeconds) },
+		"full_syncs", "Replicas that had to copy everything, since the masters started.",
+		func(s *vitals.Summary) float64 { return float64(s.FullSyncs) },
 	},
 	{
-		Metric{"ratelimit_redis_full_syncs", Gauge, nil, "Replicas that had to copy everything, since the masters started.", nil},
-		func(s vitals.Summary) float64 { return float64(s.FullSyncs) },
+		"partial_syncs", "Replicas that caught up from the backlog, since the masters started.",
+		func(s *vitals.Summary) float64 { return float64(s.PartialSyncs) },
 	},
 	{
-		Metric{"ratelimit_redis_partial_syncs", Gauge, nil, "Replicas that caught up from the backlog, since the masters started.", nil},
-		func(s vitals.Summary) float64 { return float64(s.PartialSyncs) },
+		"refused_partial_syncs", "Replicas for which the backlog was too short, since the masters started.",
+		func(s *vitals.Summary) float64 { return float64(s.RefusedSyncs) },
+	},
+	{"used_memory_bytes", "Memory in use.", func(s *vitals.Summary) float64 { return float64(s.UsedMemory) }},
+	{
+		"max_memory_bytes", "Memory that may be used; 0 for no limit.",
+		func(s *vitals.Summary) float64 { return float64(s.MaxMemory) },
 	},
 	{
-		Metric{"ratelimit_redis_refused_partial_syncs", Gauge, nil, "Replicas for which the backlog was too short, since the masters started.", nil},
-		func(s vitals.Summary) float64 { return float64(s.RefusedSyncs) },
+		"memory_use_ratio", "Share of its maxmemory that the fullest master uses; 0 without a limit.",
+		func(s *vitals.Summary) float64 { return s.MemoryUse },
 	},
 	{
-		Metric{"ratelimit_redis_used_memory_bytes", Gauge, nil, "Memory in use.", nil},
-		func(s vitals.Summary) float64 { return float64(s.UsedMemory) },
+		"memory_fragmentation_ratio", "Memory taken from the system for each byte in use, of the worst master.",
+		func(s *vitals.Summary) float64 { return s.Fragmentation },
 	},
 	{
-		Metric{"ratelimit_redis_max_memory_bytes", Gauge, nil, "Memory that may be used; 0 for no limit.", nil},
-		func(s vitals.Summary) float64 { return float64(s.MaxMemory) },
+		"evicted_keys", "Buckets that had to go before they were full, since the masters started.",
+		func(s *vitals.Summary) float64 { return float64(s.EvictedKeys) },
 	},
 	{
-		Metric{"ratelimit_redis_memory_use_ratio", Gauge, nil, "Share of its maxmemory that the fullest master uses; 0 without a limit.", nil},
-		func(s vitals.Summary) float64 { return s.MemoryUse },
+		"evicted_scripts", "Scripts that had to go, since the masters started (Redis 7.4 and later).",
+		func(s *vitals.Summary) float64 { return float64(s.EvictedScripts) },
 	},
 	{
-		Metric{"ratelimit_redis_memory_fragmentation_ratio", Gauge, nil, "Memory taken from the system for each byte in use, of the worst master.", nil},
-		func(s vitals.Summary) float64 { return s.Fragmentation },
+		"clients", "Connections, ours and those of others.",
+		func(s *vitals.Summary) float64 { return float64(s.Clients) },
+	},
+	{"max_clients", "Connections that there may be.", func(s *vitals.Summary) float64 { return float64(s.MaxClients) }},
+	{
+		"commands_per_second", "Commands of the last moments.",
+		func(s *vitals.Summary) float64 { return float64(s.OpsPerSecond) },
 	},
 	{
-		Metric{"ratelimit_redis_evicted_keys", Gauge, nil, "Buckets that had to go before they were full, since the masters started.", nil},
-		func(s vitals.Summary) float64 { return float64(s.EvictedKeys) },
+		"input_bytes", "Bytes received, since the masters started.",
+		func(s *vitals.Summary) float64 { return float64(s.InputBytes) },
 	},
 	{
-		Metric{"ratelimit_redis_evicted_scripts", Gauge, nil, "Scripts that had to go, since the masters started (Redis 7.4 and later).", nil},
-		func(s vitals.Summary) float64 { return float64(s.EvictedScripts) },
+		"output_bytes", "Bytes sent, since the masters started.",
+		func(s *vitals.Summary) float64 { return float64(s.OutputBytes) },
 	},
 	{
-		Metric{"ratelimit_redis_clients", Gauge, nil, "Connections, ours and those of others.", nil},
-		func(s vitals.Summary) float64 { return float64(s.Clients) },
+		"last_fork_seconds", "How long the newest fork stopped the master it took longest at.",
+		func(s *vitals.Summary) float64 { return float64(s.LastForkMicros) / 1e6 },
 	},
 	{
-		Metric{"ratelimit_redis_max_clients", Gauge, nil, "Connections that there may be.", nil},
-		func(s vitals.Summary) float64 { return float64(s.MaxClients) },
+		"saving", "1 while a snapshot or a rewrite of the log runs anywhere.",
+		func(s *vitals.Summary) float64 { return float64(s.Saving) },
 	},
 	{
-		Metric{"ratelimit_redis_commands_per_second", Gauge, nil, "Commands of the last moments.", nil},
-		func(s vitals.Summary) float64 { return float64(s.OpsPerSecond) },
+		"slow_commands", "Length of the slow log; 0 where +slowlog|len is not allowed.",
+		func(s *vitals.Summary) float64 { return float64(s.SlowCommands) },
 	},
-	{
-		Metric{"ratelimit_redis_input_bytes", Gauge, nil, "Bytes received, since the masters started.", nil},
-		func(s vitals.Summary) float64 { return float64(s.InputBytes) },
-	},
-	{
-		Metric{"ratelimit_redis_output_bytes", Gauge, nil, "Bytes sent, since the masters started.", nil},
-		func(s vitals.Summary) float64 { return float64(s.OutputBytes) },
-	},
-	{
-		Metric{"ratelimit_redis_last_fork_seconds", Gauge, nil, "How long the newest fork stopped the master it took longest at.", nil},
-		func(s vitals.Summary) float64 { return float64(s.LastForkMicros) / 1e6 },
-	},
-	{
-		Metric{"ratelimit_redis_saving", Gauge, nil, "1 while a snapshot or a rewrite of the log runs anywhere.", nil},
-		func(s vitals.Summary) float64 { return float64(s.Saving) },
-	},
-	{
-		Metric{"ratelimit_redis_slow_commands", Gauge, nil, "Length of the slow log; 0 where +slowlog|len is not allowed.", nil},
-		func(s vitals.Summary) float64 { return float64(s.SlowCommands) },
-	},
+}
+
+type redisGauge struct {
+	name, help string
+	value      func(*vitals.Summary) float64
+}
+
+func (g redisGauge) metric() Metric {
+	return Metric{"ratelimit_redis_" + g.name, Gauge, nil, g.help, nil}
 }
 
 // vitalsCollector reads a poller when it is scraped.
@@ -114,7 +111,7 @@ type vitalsCollector struct {
 func WatchVitals(reg prometheus.Registerer, latest func() (vitals.Summary, uint64)) {
 	c := &vitalsCollector{latest: latest, age: redisInfoAge.desc(), failed: redisInfoFailed.desc()}
 	for _, g := range redisGauges {
-		c.gauges = append(c.gauges, g.metric.desc())
+		c.gauges = append(c.gauges, g.metric().desc())
 	}
 	reg.MustRegister(c)
 }
@@ -135,6 +132,6 @@ func (c *vitalsCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	ch <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, seconds(time.Since(now.At)))
 	for i, g := range redisGauges {
-		ch <- prometheus.MustNewConstMetric(c.gauges[i], prometheus.GaugeValue, g.value(now))
+		ch <- prometheus.MustNewConstMetric(c.gauges[i], prometheus.GaugeValue, g.value(&now))
 	}
 }

@@ -262,9 +262,9 @@ func (b *Breaker) quarantine(now time.Time, t *Transition) {
 	b.openUntil, b.earliest = now.Add(t.Quarantine), now.Add(t.EarliestProof)
 }
 
-// nextSpacing is how long the store is left alone at least. A store that flaps, which is to fail its probe or soon after
-// it was well again, is left alone for longer each time; one that was well for longer is trusted sooner again. So a
-// store that only hiccups is away for a fifth of the time at most.
+// nextSpacing is how long the store is left alone at least. A store that flaps, which is to fail its probe or soon
+// after it was well again, is left alone for longer each time; one that was well for longer is trusted sooner again. So
+// a store that only hiccups is away for a fifth of the time at most.
 func (b *Breaker) nextSpacing(now time.Time) time.Duration {
 	shortest := min(b.cfg.EarlyEnd, b.cfg.Quarantine)
 	well := now.Sub(b.since)
