@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (c *drillCmd) unusedWithoutAttach() error {
 		flag  string
 		given bool
 	}{
-		{"--redis", c.Redis != ""},
+		{"--redis", c.Redis != os.Getenv("RATELIMIT_REDIS")}, // that of the service is no wish of this command's user
 		{"--service", c.Service != ""},
 		{"--admin", c.Admin != ""},
 		{"--domain", c.Domain != ""},

@@ -37,8 +37,8 @@ type preflightCmd struct {
 // Help implements kong.HelpProvider.
 func (preflightCmd) Help() string {
 	return `Examines every server before a launch: who takes over if the master dies and how soon, who can be lost, what
-the service's account may do, clocks, certificates, memory, and how long a decision takes. Prints pass, warn, fail or skip
-for each check, with the reason and the remedy; docs/preflight.md lists the checks.
+the service's account may do, clocks, certificates, memory, and how long a decision takes. Prints pass, warn, fail or
+skip for each check, with the reason and the remedy; docs/preflight.md lists the checks.
 
 Exit code 0 if nothing failed, 1 if something did, 2 if it is not clear what to examine. It changes nothing, but for
 SENTINEL FLUSHCONFIG, SCRIPT LOAD, and a bucket rl:preflight:... that expires within a second.

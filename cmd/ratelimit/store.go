@@ -98,6 +98,8 @@ func (c *serveCmd) openCluster(reg prometheus.Registerer, events *observers) (*b
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
+	telemetry.WatchCluster(reg, store.Stats)
+	telemetry.WatchStore(reg, func() redisstore.Stats { return store.Stats().Store })
 	b := &backing{
 		store: store, cluster: store.Stats, name: "redis cluster of " + strings.Join(seeds.Addresses, ", "),
 		work: []func(context.Context){store.Run},
