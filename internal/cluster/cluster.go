@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/honestlimit/ratelimit/internal/redisstore"
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
 
@@ -43,6 +44,7 @@ type Store struct {
 	running context.Context // of Run; nil unless it runs
 	workers sync.WaitGroup
 	news    *news
+	past    redisstore.DenyCacheStats // of shards that are gone, so that no counter runs backwards
 }
 
 // New returns a store. It connects when Run is called.

@@ -142,13 +142,13 @@ func TestStore_ASlotMigratesUnderLoad(t *testing.T) {
 // TestStore_ANodeIsAdded adds a master while requests come, and gives it slots that hold buckets. The store learns of it
 // by being sent there.
 func TestStore_ANodeIsAdded(t *testing.T) {
-	const capacity = 500
+	const capacity, moved = 500, 40
 	set := startCluster(t, topology.Config{Replicas: topology.None})
 	cfg := quick(addresses(set)...)
 	cfg.PollInterval = time.Hour
 	r := run(t, cfg).serving()
 	var requests [][]limit.Charge
-	for slot := range uint16(30) {
+	for slot := range uint16(moved) {
 		requests = append(requests, []limit.Charge{charge(tag(slot), yearly(capacity), 1)})
 	}
 	l := offer(r, 6, requests...)
@@ -156,13 +156,13 @@ func TestStore_ANodeIsAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := set.Reshard(t.Context(), 40, owner(t, set, 0), added); err != nil {
+	if err := set.Reshard(t.Context(), moved, owner(t, set, 0), added); err != nil {
 		t.Fatal(err)
 	}
 	redistest.Eventually(t, "everybody is sent straight to the new node", func() bool {
 		for _, s := range r.Stats().Shards {
 			if s.Address == added.Addr() {
-				return s.Slots == 40
+				return s.Slots == moved
 			}
 		}
 		return false

@@ -54,8 +54,8 @@ func TestStore_FollowsNodes(t *testing.T) {
 				return map[int]func([]string) string{0: sends("ASK", f.nodes[1].Addr()), 1: sends("MOVED", f.nodes[0].Addr())}
 			},
 			failure.CauseMoved,
-			[]string{"0: %s", "1: asking", "1: %s", "0: %s", "1: asking", "1: %s"},
-			cluster.RedirectStats{Ask: 2, Moved: 2},
+			[]string{"0: %s", "1: asking", "1: %s", "0: %s", "1: asking", "1: %s", "0: %s"},
+			cluster.RedirectStats{Ask: 3, Moved: 2},
 		},
 		"moved in circles": {
 			func(f *fakes) map[int]func([]string) string {

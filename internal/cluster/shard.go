@@ -75,8 +75,11 @@ func (s *Store) open(address string) *shard {
 	return sh
 }
 
-// retire closes a shard that no slot leads to any more, when those who still saw it have their answers.
+// retire closes a shard that no slot leads to any more, when those who still saw it have their answers. s.mu must be
+// held.
 func (s *Store) retire(sh *shard) {
+	s.past = sum(redisstore.Stats{DenyCache: s.past}, sh.store.Stats()).DenyCache
+	s.past.Entries = 0
 	ctx := s.running
 	s.workers.Go(func() {
 		defer sh.close()

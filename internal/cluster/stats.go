@@ -84,7 +84,7 @@ func (s *Store) Stats() Stats {
 		},
 	}
 	s.mu.Lock()
-	out.Seen, out.Epoch = s.news.seen, s.news.epoch
+	out.Seen, out.Epoch, out.Store.DenyCache = s.news.seen, s.news.epoch, s.past
 	s.mu.Unlock()
 	r := s.routes.Load()
 	if r == nil {
@@ -99,6 +99,23 @@ func (s *Store) Stats() Stats {
 	}
 	slices.SortFunc(out.Shards, func(a, b ShardStats) int { return cmp.Compare(a.Address, b.Address) })
 	return out
+}
+
+// Masters are the servers that own slots, with the credentials as they are now.
+func (s *Store) Masters() (targets []redisstore.Target) {
+	r := s.routes.Load()
+	if r == nil {
+		return nil
+	}
+	for i, owned := range r.owned() {
+		if owned == 0 {
+			continue
+		}
+		if target, err := s.cfg.Access.Target(r.shards[i].address); err == nil {
+			targets = append(targets, target)
+		}
+	}
+	return targets
 }
 
 func sum(a, b redisstore.Stats) redisstore.Stats {

@@ -66,6 +66,12 @@ func TestMerge_WhoOwnsTheSlots(t *testing.T) {
 		"nobody owns it any more": {
 			healthy, []string{nodes("aaa 10.0.0.1:7000@17000 myself,master 1 1-8191", b)}, "", "10.0.0.1:7000 10.0.0.2:7000",
 		},
+		"nobody owns it any more, which one has not heard": {
+			nil,
+			[]string{nodes("aaa 10.0.0.1:7000@17000 myself,master 1 1-8191", b), nodes(oldA, me(b))},
+			"",
+			"10.0.0.1:7000 10.0.0.2:7000",
+		},
 		"made anew at the same addresses": {
 			healthy, []string{nodes("xxx 10.0.0.5:7000@17000 myself,master 0 0-16383")}, "10.0.0.5:7000", "10.0.0.5:7000",
 		},

@@ -176,7 +176,7 @@ func (a *attachment) run(ctx, steady context.Context) (*journal.Report, error) {
 	watching, cancel := context.WithCancel(steady)
 	w.cancel = cancel
 	defer w.stop()
-	w.hiccups(watching)
+	w.stalls(watching)
 	w.rounds(watching, a.data)
 	w.events(watching, a.sentinels)
 	w.votes(watching, a.cfg.Master, a.sentinels)

@@ -84,12 +84,15 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns all faults at once.
 func (c Config) Validate() error {
+	_, err := find(c.Category, c.Variant)
+	return errors.Join(err, c.validateFigures())
+}
+
+// validateFigures is all of it but for category and variant.
+func (c Config) validateFigures() error {
 	var errs []error
 	if c.Program == "" {
 		errs = append(errs, errors.New("drill: the program of the service is missing"))
-	}
-	if _, err := find(c.Category, c.Variant); err != nil {
-		errs = append(errs, err)
 	}
 	if c.Rate < leastRate || c.Rate > mostRate {
 		errs = append(errs, fmt.Errorf("drill: the rate must be from %d to %d a second", leastRate, mostRate))

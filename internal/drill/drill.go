@@ -30,18 +30,24 @@ func Run(ctx context.Context, cfg Config) (*journal.Report, error) {
 		return nil, err
 	}
 	cfg.Variant = s.variant
+	_, report, err := run(ctx, cfg, s)
+	return report, err
+}
+
+// run plays the scenario on a stage that it builds and takes down again.
+func run(ctx context.Context, cfg Config, s scenario) (*journal.Journal, *journal.Report, error) {
 	quiet()
 	dir, err := os.MkdirTemp("", "drill-")
 	if err != nil {
-		return nil, fmt.Errorf("drill: %w", err)
+		return nil, nil, fmt.Errorf("drill: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	st, err := newStage(ctx, cfg, s, dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	report, err := st.run(ctx)
-	return report, errors.Join(err, st.close())
+	return st.rec.finish(), report, errors.Join(err, st.close())
 }
 
 // quiet keeps the Redis client library from printing: to nodes that are down on purpose it has a line for each attempt.

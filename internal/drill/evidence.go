@@ -28,14 +28,16 @@ func (st *stage) keep(ctx context.Context, j *journal.Journal, r *journal.Report
 		return "", fmt.Errorf("drill: %w", err)
 	}
 	r.Evidence = folder
-	files := map[string][]byte{"report.json": lines(r), "rounds.jsonl": jsonLines(j.Rounds), "answers.jsonl": jsonLines(j.Answers)}
+	files := map[string][]byte{
+		"report.json": lines(r), "rounds.jsonl": jsonLines(j.Rounds), "answers.jsonl": jsonLines(j.Answers),
+	}
 	for _, page := range []string{"state", "metrics"} {
 		text, err := st.service.page(ctx, "/"+page)
 		files["service-"+page+".txt"] = orError(text, err)
 	}
 	log, err := os.ReadFile(st.service.logPath)
 	files["service.log"] = orError(log, err)
-	for _, n := range st.nodes() {
+	for _, n := range st.set.Nodes() {
 		log, err := n.Log()
 		files[n.Name()+".log"] = orError([]byte(log), err)
 		files[n.Name()+".info.txt"] = ask(ctx, n, "info")
@@ -46,14 +48,6 @@ func (st *stage) keep(ctx context.Context, j *journal.Journal, r *journal.Report
 		errs = append(errs, os.WriteFile(filepath.Join(folder, name), content, 0o644))
 	}
 	return folder, errors.Join(errs...)
-}
-
-// nodes are all that the topology has.
-func (st *stage) nodes() []*topology.Node {
-	if st.sentinel != nil {
-		return append(st.sentinel.Data(), st.sentinel.Sentinels()...)
-	}
-	return st.cluster.Data()
 }
 
 func ask(ctx context.Context, n *topology.Node, command ...any) []byte {

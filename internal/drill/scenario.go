@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -24,6 +25,8 @@ type scenario struct {
 	category journal.Category
 	variant  string
 	title    string
+	// topology is where it is played; 0 is that of the category.
+	topology Topology
 	// gated puts the network between the nodes under the drill's control.
 	gated  bool
 	expect journal.Expectation
@@ -35,16 +38,19 @@ type scenario struct {
 	play func(context.Context, *stage) error
 }
 
-func (s scenario) topology() string {
+// on is the topology that it is played on.
+func (s scenario) on() Topology {
 	if s.category == journal.Cluster {
-		return "a Cluster of 3 masters with a replica each"
+		return Cluster
 	}
-	return "1 master, 2 replicas and 3 Sentinels"
+	return cmp.Or(s.topology, Sentinel)
 }
 
 // scenarios are all that there are, those of a category together, its default first.
 func scenarios() []scenario {
-	return slices.Concat(masterScenarios(), partitionScenarios(), replicaScenarios(), sentinelScenarios(), clusterScenarios())
+	return slices.Concat(
+		masterScenarios(), partitionScenarios(), replicaScenarios(), sentinelScenarios(), clusterScenarios(),
+	)
 }
 
 // Variants are those of a category, the default first; empty for one that cannot be drilled.

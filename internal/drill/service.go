@@ -9,14 +9,20 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/honestlimit/ratelimit/internal/drill/journal"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/internal/topology"
 )
 
 // maxInFlight is the bound on decisions in flight that the service of a drill is given, and held to.
 const maxInFlight = 1024
+
+// variables is what those begin with that the service reads its flags from: the caller's are for another service.
+const variables = "RATELIMIT_"
 
 // service is a child that serves, and how it is looked at.
 type service struct {
@@ -28,16 +34,64 @@ type service struct {
 
 // state is what a drill reads of /state.
 type state struct {
-	InFlight int `json:"decisions_in_flight"`
-	Redis    *struct {
-		Address   string `json:"address"`
-		Lanes     int    `json:"lanes"`
-		Connected int    `json:"lanes_connected"`
-	} `json:"redis"`
-	Breaker *struct {
-		State string `json:"state"`
-	} `json:"breaker"`
+	InFlight int           `json:"decisions_in_flight"`
+	Redis    *redisState   `json:"redis"`
+	Breaker  *breakerState `json:"breaker"`
+	Cluster  *struct {
+		Slots  int `json:"slots_owned"`
+		Shards []struct {
+			Redis   redisState   `json:"redis"`
+			Breaker breakerState `json:"breaker"`
+		} `json:"shards"`
+	} `json:"cluster"`
 }
+
+type redisState struct {
+	Address   string `json:"address"`
+	Lanes     int    `json:"lanes"`
+	Connected int    `json:"lanes_connected"`
+}
+
+func (r redisState) connected() bool { return r.Lanes > 0 && r.Connected == r.Lanes }
+
+type breakerState struct {
+	State string `json:"state"`
+}
+
+// connected is whether every lane to the store is up.
+func (s state) connected() bool {
+	if s.Cluster == nil {
+		return s.Redis != nil && s.Redis.connected()
+	}
+	for _, shard := range s.Cluster.Shards {
+		if !shard.Redis.connected() {
+			return false
+		}
+	}
+	return s.Cluster.Slots == topology.Slots
+}
+
+// sample is what of it goes into the journal. A Cluster has no single master; its breaker is the worst of all.
+func (s state) sample() journal.ServiceSample {
+	sample := journal.ServiceSample{InFlight: s.InFlight}
+	if s.Redis != nil {
+		sample.Address = s.Redis.Address
+	}
+	if s.Breaker != nil {
+		sample.Breaker = s.Breaker.State
+	}
+	if s.Cluster != nil {
+		for _, shard := range s.Cluster.Shards {
+			if severity(shard.Breaker.State) > severity(sample.Breaker) {
+				sample.Breaker = shard.Breaker.State
+			}
+		}
+	}
+	return sample
+}
+
+// severity orders the states of a breaker; what is none comes first.
+func severity(state string) int { return slices.Index([]string{"closed", "half_open", "open"}, state) }
 
 // startService starts serve and waits until it is connected to the store.
 func startService(ctx context.Context, cfg Config, dir string, redisFlags, env []string) (*service, error) {
@@ -63,7 +117,7 @@ func startService(ctx context.Context, cfg Config, dir string, redisFlags, env [
 		"--log-format", "json",
 	}, redisFlags...)
 	s.Process, err = process.Start(process.Config{
-		Name: "ratelimit serve", Path: cfg.Program, Args: args, Env: append(env, cfg.ProgramEnv...),
+		Name: "ratelimit serve", Path: cfg.Program, Args: args, Env: append(env, cfg.ProgramEnv...), Drop: variables,
 		Stdout: log, Stderr: log,
 	})
 	if err != nil {
@@ -85,7 +139,7 @@ func (s *service) connected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.Redis == nil || now.Redis.Connected == 0 || now.Redis.Connected < now.Redis.Lanes {
+	if !now.connected() {
 		return errors.New("drill: the service is not connected to the store")
 	}
 	return nil

@@ -25,7 +25,7 @@ type stage struct {
 	scenario scenario
 	dir      string
 	set      *topology.Set
-	// sentinel and cluster are the topology; the one that there is not is nil.
+	// sentinel or cluster is the topology; both are nil if it is one server.
 	sentinel *topology.Sentinel
 	cluster  *topology.Cluster
 	service  *service
@@ -42,7 +42,7 @@ func newStage(ctx context.Context, cfg Config, s scenario, dir string) (*stage, 
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	st := &stage{cfg: cfg, scenario: s, dir: dir, master: "redis-0"}
-	cfg.OnProgress("starting " + s.topology())
+	cfg.OnProgress("starting " + s.on().words())
 	if err := st.open(ctx); err != nil {
 		return nil, errors.Join(err, st.close())
 	}
@@ -55,9 +55,26 @@ func (st *stage) open(ctx context.Context) error {
 		FailoverTimeout: st.cfg.FailoverTimeout, NodeTimeout: st.cfg.DownAfter, Gated: st.scenario.gated,
 		Secrets: topology.NewSecrets(), MinReplicas: st.scenario.minReplicas,
 	}
-	if st.scenario.category == journal.Cluster {
+	switch st.scenario.on() {
+	case Standalone:
+		return st.openStandalone(ctx, config)
+	case Cluster:
 		return st.openCluster(ctx, config)
+	default:
+		return st.openSentinel(ctx, config)
 	}
+}
+
+func (st *stage) openStandalone(ctx context.Context, config topology.Config) error {
+	set, err := topology.StartStandalone(ctx, config)
+	if err != nil {
+		return err
+	}
+	st.set = set.Set
+	return st.serve(ctx, set.URL(), nil, nil)
+}
+
+func (st *stage) openSentinel(ctx context.Context, config topology.Config) error {
 	set, err := topology.StartSentinel(ctx, config)
 	if err != nil {
 		return err
@@ -126,10 +143,8 @@ func (st *stage) run(ctx context.Context) (*journal.Report, error) {
 	if err := st.scenario.play(ctx, st); err != nil && ctx.Err() == nil {
 		st.rec.check(journal.Check{Name: "the scenario was played", Want: "to its end", Got: err.Error()})
 	}
-	st.await(ctx, st.cfg.SettleWithin, func() (done bool) {
-		st.rec.read(func(j *journal.Journal) { done = j.Recovered() })
-		return done
-	})
+	st.awaitJournal(ctx, st.cfg.SettleWithin, (*journal.Journal).Recovered)
+	st.awaitJournal(ctx, 2*rationLeft, (*journal.Journal).Enforced)
 	pause(ctx, st.cfg.After)
 	close(stop)
 	err := <-loaded
@@ -161,7 +176,7 @@ func (st *stage) look(ctx context.Context) {
 	st.watch = newWatcher(st.rec)
 	st.watch.cancel = cancel
 	st.watch.service(ctx, st.service)
-	st.watch.hiccups(ctx)
+	st.watch.stalls(ctx)
 	st.watch.rounds(ctx, observe(st.dataNodes()))
 	if st.cluster != nil {
 		st.watch.gossip(ctx, observe(st.dataNodes()))
@@ -177,7 +192,10 @@ func (st *stage) dataNodes() []*topology.Node {
 	if st.cluster != nil {
 		return st.cluster.Data()
 	}
-	return st.sentinel.Data()
+	if st.sentinel != nil {
+		return st.sentinel.Data()
+	}
+	return st.set.Nodes()
 }
 
 func observe(nodes []*topology.Node) []observed {
@@ -192,7 +210,7 @@ func observe(nodes []*topology.Node) []observed {
 func (st *stage) plan() journal.Plan {
 	p := journal.Plan{
 		Category: st.scenario.category, Variant: st.scenario.variant, Title: st.scenario.title,
-		Topology: st.scenario.topology(), Master: st.master, Expect: st.scenario.expect,
+		Topology: st.scenario.on().words(), Master: st.master, Expect: st.scenario.expect,
 		Budget: st.cfg.Budget, Margin: st.cfg.Margin, MaxInFlight: maxInFlight,
 		PromoteWithin: st.cfg.promoteWithin(), DecideWithin: st.cfg.DecideWithin, SettleWithin: st.cfg.SettleWithin,
 		Loss: replicationLag,
@@ -214,6 +232,14 @@ func (st *stage) await(ctx context.Context, within time.Duration, condition func
 		return errors.New("not yet")
 	})
 	return err == nil
+}
+
+// awaitJournal waits until the journal shows something.
+func (st *stage) awaitJournal(ctx context.Context, within time.Duration, shows func(*journal.Journal) bool) {
+	st.await(ctx, within, func() (done bool) {
+		st.rec.read(func(j *journal.Journal) { done = shows(j) })
+		return done
+	})
 }
 
 // say tells whoever watches.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ const (
 	roundInterval   = 100 * time.Millisecond
 	voteInterval    = 200 * time.Millisecond
 	lookTimeout     = 250 * time.Millisecond
-	hiccupInterval  = 5 * time.Millisecond
+	stallInterval   = 5 * time.Millisecond
+	leastStall      = 5 * time.Millisecond // less is no excuse
 )
 
 // watcher runs everybody who watches, and waits for them.
@@ -63,24 +65,23 @@ func (w *watcher) service(ctx context.Context, s *service) {
 		if err != nil {
 			return // the next look is near, and a service that is gone shows in its answers
 		}
-		sample := journal.ServiceSample{At: at, InFlight: now.InFlight}
-		if now.Redis != nil {
-			sample.Address = now.Redis.Address
-		}
-		if now.Breaker != nil {
-			sample.Breaker = now.Breaker.State
-		}
+		sample := now.sample()
+		sample.At = at
 		w.rec.write(func(j *journal.Journal) { j.Service = append(j.Service, sample) })
 	})
 }
 
-// hiccups notes for how long this process waited for a processor when it wanted one at once.
-func (w *watcher) hiccups(ctx context.Context) {
+// stalls notes for how long this process waits for a processor when it wants one.
+func (w *watcher) stalls(ctx context.Context) {
 	last := time.Now()
-	w.every(ctx, hiccupInterval, func(context.Context) {
-		late := time.Since(last) - hiccupInterval
+	w.every(ctx, stallInterval, func(context.Context) {
+		late := time.Since(last) - stallInterval
 		last = time.Now()
-		w.rec.write(func(j *journal.Journal) { j.Hiccup = max(j.Hiccup, late) })
+		if late < leastStall {
+			return
+		}
+		at := w.rec.now()
+		w.rec.write(func(j *journal.Journal) { j.Stalls = append(j.Stalls, journal.Stall{At: at, Late: late}) })
 	})
 }
 
@@ -113,8 +114,9 @@ func shortError(err error) string {
 	if text, ok := strings.CutPrefix(err.Error(), "NOQUORUM "); ok {
 		return "NOQUORUM: " + text
 	}
-	if _, ok := err.(redis.Error); ok {
-		return err.Error()
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		return refusal.Error()
 	}
 	return "no answer"
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,8 +36,10 @@ type Config struct {
 	Path string
 	// Args are its arguments without the program's name.
 	Args []string
-	// Env are variables, name=value, added to this process' own.
-	Env []string
+	// Env are variables, name=value, added to this process' own, of which those whose names begin with Drop are left
+	// out; by default none are.
+	Env  []string
+	Drop string
 	// Stdout and Stderr receive what the child prints; nil drops it. The last of both is kept for Tail regardless.
 	Stdout, Stderr io.Writer
 	// Grace is how long Stop waits after SIGTERM before it kills; the default is 10 s.
@@ -64,7 +67,7 @@ func Start(cfg Config) (*Process, error) {
 	}
 	last := new(tail)
 	cmd := exec.Command(cfg.Path, cfg.Args...)
-	cmd.Env = append(os.Environ(), cfg.Env...)
+	cmd.Env = append(inherited(cfg.Drop), cfg.Env...)
 	cmd.Stdout = both(cfg.Stdout, last)
 	cmd.Stderr = both(cfg.Stderr, last)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -79,6 +82,11 @@ func Start(cfg Config) (*Process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// inherited is this process' environment without the variables whose names begin with drop.
+func inherited(drop string) []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return drop != "" && strings.HasPrefix(v, drop) })
 }
 
 // Name is the name that Config gave the child.

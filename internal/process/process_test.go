@@ -26,6 +26,16 @@ func TestProcess_StopEndsIt(t *testing.T) {
 	}
 }
 
+func TestStart_DropsVariables(t *testing.T) {
+	t.Setenv("DRILL_SEEN", "no")
+	t.Setenv("OTHER", "yes")
+	p := start(t, process.Config{
+		Path: "sh", Args: []string{"-c", `echo "[$DRILL_SEEN$DRILL_ADDED$OTHER]"; exec sleep 60`},
+		Env: []string{"DRILL_ADDED=added "}, Drop: "DRILL_",
+	})
+	awaitTail(t, p, "[added yes]")
+}
+
 func TestProcess_StopKillsTheDeaf(t *testing.T) {
 	p := start(t, process.Config{
 		Path: "sh", Args: []string{"-c", "trap '' TERM; echo up; while :; do sleep 1; done"},

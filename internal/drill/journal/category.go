@@ -19,6 +19,8 @@ const (
 	SentinelLoss
 	// Cluster is a fault of a Redis Cluster.
 	Cluster
+	// Given is a fault of the caller's own.
+	Given
 	// Attached is whatever happens to somebody's own deployment.
 	Attached
 )
@@ -41,6 +43,8 @@ func (c Category) String() string {
 		return "sentinel-loss"
 	case Cluster:
 		return "cluster"
+	case Given:
+		return "given"
 	case Attached:
 		return "attached"
 	default:

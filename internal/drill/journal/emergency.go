@@ -2,7 +2,6 @@ package journal
 
 import (
 	"math"
-	"time"
 )
 
 // Emergency holds what the emergency limiter of a fail_open endpoint admitted against its bound: one bucket a process,
@@ -48,7 +47,7 @@ func (j *Journal) emergency(stream int) Emergency {
 			e.Admitted++
 		}
 	}
-	e.Seconds = time.Duration(last.At - first.At).Seconds()
+	e.Seconds = (last.At - first.At).Seconds()
 	e.Bound = max(1, s.Fallback) + math.Ceil(s.Fallback*e.Seconds)
 	return e
 }

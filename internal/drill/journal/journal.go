@@ -41,9 +41,8 @@ type Journal struct {
 	Votes []Vote
 	// Checks are judgements that needed the live topology, made while it ran.
 	Checks []Check
-	// Hiccup is the longest time for which the drill itself did not get a processor that it had asked for. What a
-	// machine does to the observer it does to the observed.
-	Hiccup time.Duration
+	// Stalls are what the machine cost the drill itself.
+	Stalls []Stall
 }
 
 // Sort puts everything in order of time; Analyse expects that.
@@ -53,6 +52,7 @@ func (j *Journal) Sort() {
 	slices.SortStableFunc(j.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(j.Service, func(a, b ServiceSample) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(j.Rounds, func(a, b Round) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(j.Stalls, func(a, b Stall) int { return cmp.Compare(a.At, b.At) })
 	slices.SortStableFunc(j.Votes, func(a, b Vote) int { return cmp.Compare(a.At, b.At) })
 }
 

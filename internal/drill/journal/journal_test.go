@@ -25,7 +25,7 @@ func failover() *journal.Journal {
 			Expect: journal.Failover, Budget: 20 * ms, Margin: 30 * ms, MaxInFlight: 64,
 			PromoteWithin: 3 * second, DecideWithin: 150 * ms, SettleWithin: 3 * second, Loss: second,
 		},
-		Warm: 500 * ms, End: 10 * second, Hiccup: 2 * ms,
+		Warm: 500 * ms, End: 10 * second,
 		Streams: []journal.Stream{
 			{Name: "steady", FailMode: "fail_closed", PerSecond: 100, Steady: true},
 			{Name: "open", FailMode: "fail_open", PerSecond: 100, Fallback: 5},
@@ -159,6 +159,19 @@ func TestAnalyse_FailsWhatIsNot(t *testing.T) {
 			"a late decision", func(j *journal.Journal) { j.Answers[600].At = j.Answers[600].Due + 53*ms },
 			[]string{"no decision later"},
 		},
+		{
+			"a decision that is late while the machine stalls", func(j *journal.Journal) {
+				j.Answers[600].At = j.Answers[600].Due + 53*ms
+				j.Stalls = []journal.Stall{{At: 2020 * ms, Late: 4 * ms}}
+			}, nil,
+		},
+		{
+			"a decision that is later than the machine stalls", func(j *journal.Journal) {
+				j.Answers[600].At = j.Answers[600].Due + 53*ms
+				j.Stalls = []journal.Stall{{At: 2020 * ms, Late: 2 * ms}, {At: 4 * second, Late: second}}
+			},
+			[]string{"no decision later"},
+		},
 		{"a late decision while it warms up is not counted", func(j *journal.Journal) { j.Answers[0].At = 60 * ms }, nil},
 		{"too much in flight", func(j *journal.Journal) { j.Service[7].InFlight = 65 }, []string{"decisions in flight"}},
 		{"nobody looked at the service", func(j *journal.Journal) { j.Service = nil }, []string{"decisions in flight"}},
@@ -203,6 +216,12 @@ func TestAnalyse_FailsWhatIsNot(t *testing.T) {
 				j.Answers[2000+i].Reason, j.Answers[2000+i].Verdict = "CIRCUIT_OPEN", journal.Denied
 			}
 		}, []string{"decisions are ordinary again"}},
+		{"decisions that stay degraded while the machine stalls", func(j *journal.Journal) {
+			for i := range j.Answers[2000:2050] {
+				j.Answers[2000+i].Reason, j.Answers[2000+i].Verdict = "CIRCUIT_OPEN", journal.Denied
+			}
+			j.Stalls = []journal.Stall{{At: 6700 * ms, Late: 11 * ms}}
+		}, nil},
 		{"a bucket that admits more than may be lost", func(j *journal.Journal) {
 			j.Streams[2].Ration = &journal.Ration{Burst: 299}
 		}, []string{"admissions of ration"}},

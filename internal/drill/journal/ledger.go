@@ -74,8 +74,22 @@ func (j *Journal) ledger(stream int, m Marks) Ledger {
 	return l
 }
 
-// window is the part of the run whose writes may be lost; it is empty without a failover.
+// Enforced is whether every ration has denied since the last mark, for whoever waits for it while the run goes on.
+func (j *Journal) Enforced() bool {
+	for _, l := range j.ledgers(j.marks()) {
+		if !l.DeniedAfter {
+			return false
+		}
+	}
+	return true
+}
+
+// window is the part of the run whose writes may be lost; it is empty without a failover, and all that was before if
+// the store was emptied.
 func (j *Journal) window(m Marks) (from, to time.Duration) {
+	if j.Plan.Emptied {
+		return 0, m.Mended.Or(Seen(j.End)).At
+	}
 	if !m.Switch.Happened && !m.Promoted.Happened {
 		return 0, 0
 	}

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -39,12 +40,12 @@ func (m Moment) String() string {
 	return Short(m.At)
 }
 
-// MarshalJSON is the number of seconds, or null.
+// MarshalJSON is the number of seconds to the microsecond, or null.
 func (m Moment) MarshalJSON() ([]byte, error) {
 	if !m.Happened {
 		return []byte("null"), nil
 	}
-	return json.Marshal(m.At.Seconds())
+	return json.Marshal(math.Round(m.At.Seconds()*1e6) / 1e6)
 }
 
 // Short writes a duration with three digits and a unit that fits.

@@ -63,16 +63,6 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// worst is the longest that any request due after the warm-up took.
-func (j *Journal) worst() (worst time.Duration) {
-	for _, a := range j.Answers {
-		if a.Due >= j.Warm {
-			worst = max(worst, a.Latency())
-		}
-	}
-	return worst
-}
-
 // ReasonOrder sorts reasons as the table lists them, the unknown last.
 func ReasonOrder(a, b string) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))

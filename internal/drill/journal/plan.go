@@ -19,9 +19,11 @@ type Plan struct {
 	Calm bool
 	// Blackout means that the fault leaves the service without a master until it is mended; T5 counts from there.
 	Blackout bool
+	// Emptied means that the store forgets everything until the fault is mended: every bucket may start full again.
+	Emptied bool
 
 	// Budget is the service's time for a decision, Margin how much later an answer may reach the caller; what the
-	// machine cost the drill itself (Journal.Hiccup) is added.
+	// machine cost the drill itself (Journal.Stalls) is added.
 	Budget, Margin time.Duration
 	// MaxInFlight is the service's own bound on decisions in flight.
 	MaxInFlight int

@@ -36,8 +36,8 @@ type Report struct {
 	Connects  []Connects  `json:"connections"`
 	// MaxInFlight is the most decisions that were seen to wait for the store at once.
 	MaxInFlight int `json:"max_in_flight"`
-	// Hiccup is the longest time for which the drill itself had to wait for a processor.
-	Hiccup float64 `json:"hiccup_seconds"`
+	// Stall is the longest time for which the drill itself had to wait for a processor.
+	Stall float64 `json:"longest_stall_seconds"`
 	// NotOffered are requests that the generator could not send in time.
 	NotOffered int64 `json:"not_offered_requests"`
 
@@ -67,8 +67,9 @@ func Analyse(j *Journal) *Report {
 		Marks: m, Recovery: m.Decided.Since(m.Fault), AfterSwitch: m.Decided.Since(m.Switch),
 		Stabilization: m.Healthy.Since(m.Fault), AfterMending: m.Healthy.Since(m.Mended),
 		Phases: j.phases(m), Ledgers: j.ledgers(m), Emergency: j.emergencies(), Connects: j.connects(m),
-		Budget: j.Plan.Budget.Seconds(), MaxInFlight: j.maxInFlight(), Hiccup: j.Hiccup.Seconds(), NotOffered: j.NotOffered,
-		Streams: j.Streams, Acts: j.Acts, Events: j.Events, Votes: j.voteChanges(),
+		Budget: j.Plan.Budget.Seconds(), MaxInFlight: j.maxInFlight(), Stall: j.longestStall().Seconds(),
+		NotOffered: j.NotOffered,
+		Streams:    j.Streams, Acts: j.Acts, Events: j.Events, Votes: j.voteChanges(),
 		Masters: j.masters(), Breakers: j.breakers(), Quorums: j.quorums(), Slots: j.slots(),
 	}
 	for i := range r.Acts {

@@ -41,10 +41,11 @@ func (r Round) masters() (n int) {
 	return n
 }
 
-// healthy is whether all nodes answer, have the script, and every replica follows closely.
+// healthy is whether all nodes answer and have the script, and every replica follows closely. In a Cluster, where
+// masters is above 1, the script is needed on masters only.
 func (r Round) healthy(masters int) bool {
 	for _, s := range r.Nodes {
-		if s.Error != "" || !s.Script {
+		if s.Error != "" || !s.Script && (s.Master || masters == 1) {
 			return false
 		}
 		if !s.Master && (!s.LinkUp || s.LagSeconds < 0 || s.LagSeconds > maxLag) {

@@ -16,7 +16,8 @@ var source string
 // HTML writes one page that shows all reports.
 func HTML(w io.Writer, reports []*journal.Report) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"name": name, "verdict": verdict, "span": span, "grouped": grouped, "reasons": reasons, "class": class,
+		"name": name, "anchor": anchor, "verdict": verdict, "span": span, "grouped": grouped,
+		"reasons": reasons, "class": class,
 		"from": fromFault, "capital": capital, "over": over,
 		"lower":    func(s string) string { return strings.ToLower(s) },
 		"percent":  percent,

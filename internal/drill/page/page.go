@@ -21,6 +21,9 @@ func name(r *journal.Report) string {
 	return r.Category.String() + " / " + r.Variant
 }
 
+// anchor is name, as an address within the page may be.
+func anchor(r *journal.Report) string { return strings.ReplaceAll(name(r), " / ", "-") }
+
 // span is a number of seconds with a unit that fits.
 func span(seconds float64) string {
 	return journal.Short(time.Duration(seconds * float64(time.Second)))

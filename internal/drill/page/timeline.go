@@ -60,7 +60,8 @@ func drawTimeline(r *journal.Report) string {
 	t := &timeline{report: r}
 	strips := t.strips()
 	t.height = stripTop + float64(len(strips))*stripPitch + axisHeight
-	t.addf(`<svg viewBox="0 0 %d %s" role="img" aria-label="decisions, latency and marks over time">`, width, num(t.height))
+	t.addf(`<svg viewBox="0 0 %d %s" role="img" aria-label="decisions, latency and marks over time">`, width,
+		num(t.height))
 	t.decisions()
 	t.latency()
 	for i, s := range strips {
