@@ -58,43 +58,43 @@ while position <= #packed do
     if not b then b = {}; buckets[i] = b end
     local algorithm, capacity, refill, period, cost, next_position = unpack(CHARGE, packed, position)
     position, bucket = next_position, bucket + 1
-    local charged, charged_at = cost > 0, nil
+    local flag = 0
     if algorithm >= ASK then
-      charged = algorithm >= REFUND
-      if charged then
-        algorithm = algorithm - REFUND
-        charged_at, position = unpack(TIME, packed, position)
-      else
-        algorithm = algorithm - ASK
-      end
+      flag = algorithm >= REFUND and REFUND or ASK
+      algorithm = algorithm - flag
+      if flag == REFUND then b.charged_at, position = unpack(TIME, packed, position) end
     end
     local s, trouble = state_of(KEYS[bucket])
     if not s then return trouble end
     local at, level, rest = 0, 0, 0
     -- State of another algorithm is of no use: such a bucket starts anew.
     if s[4] == algorithm then at, level, rest = s[1], s[2], s[3] end
-    if charged_at and at == 0 then charged = false end -- nothing is left of what was charged
+    local spent = cost -- negative: given back, unless nothing is left of what was charged
+    if flag ~= 0 then spent = flag == REFUND and at ~= 0 and -cost or 0 end
     at, level, rest = advance(algorithm, capacity, refill, period, at, level, rest, now)
     local wait = 0
-    if not charged_at then wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost) end
-    b.state, b.algorithm, b.capacity, b.refill, b.period, b.cost = s, algorithm, capacity, refill, period, cost
-    b.at, b.level, b.rest, b.wait, b.charged, b.charged_at = at, level, rest, wait, charged, charged_at
+    if flag ~= REFUND then
+      wait = wait_for(algorithm, capacity, refill, period, at, level, rest, now, cost)
+    end
+    b.state, b.algorithm, b.capacity, b.refill, b.period, b.spent = s, algorithm, capacity, refill, period, spent
+    b.at, b.level, b.rest, b.wait = at, level, rest, wait
     admitted, readable = admitted and wait == 0, readable and not s.unreadable
   end
   for i = 1, count do
     local b = buckets[i]
-    local charge = admitted and readable and b.charged
-    if charge and b.charged_at then
-      b.level, b.rest =
-        refund(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now, b.cost,
-        b.charged_at)
-    elseif charge then
-      b.level = spend(b.algorithm, b.level, b.cost)
+    local charge = admitted and readable and b.spent ~= 0
+    if charge then
+      if b.spent > 0 then
+        b.level = spend(b.algorithm, b.level, b.spent)
+      else
+        b.level, b.rest = refund(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now, -b.spent,
+          b.charged_at)
+      end
     end
     local full_in = reset(b.algorithm, b.capacity, b.refill, b.period, b.at, b.level, b.rest, now)
     if charge then
       local s = b.state
-      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, max(1, ceil(full_in / 1000))
+      s[1], s[2], s[3], s[4], s.lifetime = b.at, b.level, b.rest, b.algorithm, ceil(full_in / 1000)
     end
     local code = not readable and UNREADABLE or b.wait == 0 and ADMITTED or DENIED
     reply[#reply + 1] = pack(RESULT, code,
@@ -110,7 +110,7 @@ for key, s in pairs(states) do
     else
       state = pack(WIDE, s[4] + FLAG, s[1], s[2], s[3])
     end
-    call('SET', key, state, 'PX', s.lifetime)
+    call('SET', key, state, 'PX', max(1, s.lifetime)) -- what was given back in full lives on for a moment
   end
 end
 return table.concat(reply)

@@ -17,7 +17,8 @@ type Config struct {
 	// Addresses are host:port of nodes that are asked where the others are, at first and whenever those are gone. One
 	// that answers is enough. A name may stand for several nodes.
 	Addresses []string
-	// Access is what it takes to be let in by every node.
+	// Access is what it takes to be let in by every node. The account needs what redisstore.NewStandalone says, and
+	// "+cluster|nodes +cluster|slots +asking". Without +cluster|slots nodes are called as they list themselves.
 	Access redisstore.Access
 	// NAT says where nodes are found whose own addresses are of no use here: from host:port as a node is announced to
 	// the host:port to dial.
@@ -40,14 +41,6 @@ type Config struct {
 	MaxRefunds int
 	// Hooks are told what happens. Default: nobody is told.
 	Hooks Hooks
-}
-
-// Hooks are called from several goroutines at once. They must not block. A nil one is not called.
-type Hooks struct {
-	// Reloaded: the topology was asked for; nil if some node answered. The error holds no credentials.
-	Reloaded func(err error)
-	// Changed: slots have other owners than before; owned says how many have one now.
-	Changed func(slots, owned int)
 }
 
 // Validate reports every setting that is out of range.

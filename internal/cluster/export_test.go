@@ -12,8 +12,12 @@ var (
 // Topology is what is believed of one.
 type Topology = news
 
-// Merge puts together what nodes say, each as CLUSTER NODES does. It returns what is believed then.
-func Merge(before *Topology, texts ...string) (*Topology, error) {
+// Distrust is how long strangers are not believed.
+const Distrust = distrust
+
+// Merge puts together what nodes say, each as CLUSTER NODES does, so long after the beginning. It returns what is
+// believed then.
+func Merge(before *Topology, after time.Duration, texts ...string) (*Topology, error) {
 	if before == nil {
 		before = &news{}
 	}
@@ -25,7 +29,10 @@ func Merge(before *Topology, texts ...string) (*Topology, error) {
 		}
 		views = append(views, v)
 	}
-	return merge(before, views, time.Time{}), nil
+	if n := merge(before, views, time.Time{}.Add(after)); n != nil {
+		return n, nil
+	}
+	return before, nil
 }
 
 // OwnerOf is the address of a slot's owner, empty if nobody has it.

@@ -17,6 +17,7 @@ type fakes struct {
 	mu      sync.Mutex
 	answers map[int]func(keys []string) string // of some nodes, to the script; the others admit everything
 	asked   []string                           // "node: command keys", in order
+	heir    int                                // who took over from the first node; 0: nobody did
 }
 
 func startFakes(t *testing.T, n int) *fakes {
@@ -80,6 +81,8 @@ func (f *fakes) say(node int, args []string) string {
 
 // topology is what CLUSTER NODES says.
 func (f *fakes) topology(self int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var b strings.Builder
 	for i, n := range f.nodes {
 		flags := "master"
@@ -87,7 +90,14 @@ func (f *fakes) topology(self int) string {
 			flags = "myself,master"
 		}
 		first, last := i*cluster.Slots/len(f.nodes), (i+1)*cluster.Slots/len(f.nodes)-1
-		fmt.Fprintf(&b, "node%d %s@1 %s - 0 0 %d connected %d-%d\n", i, n.Addr(), flags, i+1, first, last)
+		epoch, slots := i+1, fmt.Sprintf("%d-%d", first, last)
+		switch {
+		case f.heir > 0 && i == 0:
+			slots = ""
+		case f.heir > 0 && i == f.heir:
+			epoch, slots = 99, fmt.Sprintf("0-%d %s", cluster.Slots/len(f.nodes)-1, slots)
+		}
+		fmt.Fprintf(&b, "node%d %s@1 %s - 0 0 %d connected %s\n", i, n.Addr(), flags, epoch, slots)
 	}
 	return b.String()
 }

@@ -9,16 +9,24 @@ import (
 // strangerLife is how long a shard is kept that was opened for a node the topology does not show.
 const strangerLife = 10 * time.Second
 
-// install makes routes of what the views say.
-func (s *Store) install(views []view) {
+// install makes routes of what the views say; false if that is nothing.
+func (s *Store) install(views []view) bool {
 	before, next := s.replace(views)
+	if next == nil {
+		return false
+	}
 	s.tell(before, next) // outside the lock, for whoever is told may ask for Stats
+	return true
 }
 
 func (s *Store) replace(views []view) (before, next *routes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = merge(s.news, views, time.Now())
+	latest := merge(s.news, views, time.Now())
+	if latest == nil {
+		return nil, nil
+	}
+	s.news = latest
 	if before = s.routes.Load(); before == nil {
 		before = &routes{}
 	}

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// distrust is how long a Cluster of which no known node answers is waited for, before another one in its place is
+// believed.
+const distrust = 5 * time.Second
+
 // news is what is believed of the topology: what the nodes that answered say, put together.
 type news struct {
 	members map[string]member // by id
@@ -34,8 +38,12 @@ func (c claim) beats(other claim) bool {
 // merge puts views together. Of a node that answered only its own word counts about what it owns; else the highest
 // epoch does, so that neither a node that was cut off nor an old master back from the dead turns anybody back. For the
 // same reason what was believed before stands until somebody who can know better says otherwise.
+//
+// It returns nil if none of the views is worth anything.
 func merge(before *news, views []view, at time.Time) *news {
-	views = kin(before, views)
+	if views = kin(before, views); before.strange(views, at) {
+		return nil
+	}
 	n := &news{members: map[string]member{}, seen: at}
 	own := map[string]bool{}
 	for i := range views {
@@ -107,6 +115,13 @@ func kin(before *news, views []view) []view {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(views), func(v view) bool { return !views[base].knows(v.self) })
+}
+
+// strange tells that only nodes answered which nobody has heard of. If that lasts, the Cluster was made anew; else one
+// of them has lost its memory, and answered first.
+func (n *news) strange(views []view, at time.Time) bool {
+	familiar := slices.ContainsFunc(views, func(v view) bool { _, ok := n.members[v.self]; return ok })
+	return len(n.members) > 0 && !familiar && at.Sub(n.seen) < distrust
 }
 
 // shows tells whether a node must have a shard: it owns a slot, or is about to, for a master that owns none yet may be

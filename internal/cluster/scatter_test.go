@@ -112,6 +112,31 @@ func TestStore_ARefundThatFails(t *testing.T) {
 	}
 }
 
+// TestStore_AnHeirOwesNothing: who took over from the node that was charged is not asked to give back, for it may never
+// have heard of the charge.
+func TestStore_AnHeirOwesNothing(t *testing.T) {
+	f := startFakes(t, 3)
+	cfg := quick(f.addresses()...)
+	cfg.PollInterval = 20 * time.Millisecond
+	r := run(t, cfg).serving()
+	release := make(chan struct{})
+	f.answer(1, held(f, release, denies()))
+	call := r.submit(one(f.key(0, 1)), one(f.key(1, 1)))
+	f.awaitLog(t, 2)
+	redistest.Eventually(t, "the first has answered", func() bool { return r.Stats().Store.InFlight == 1 })
+	f.mu.Lock()
+	f.heir = 2
+	f.mu.Unlock()
+	redistest.Eventually(t, "the slots have another owner", func() bool { return r.Stats().Epoch == 99 })
+	close(release)
+	if got := r.cause(call); got != failure.CauseNone {
+		t.Errorf("the call ended with %v", got)
+	}
+	if got := r.Stats().Refunds; got != (cluster.RefundStats{Lost: 1}) || len(f.log()) > 0 {
+		t.Errorf("refunds %+v", got)
+	}
+}
+
 // TestStore_ALateRefund is counted as such: meanwhile the bucket admitted too little.
 func TestStore_ALateRefund(t *testing.T) {
 	f := startFakes(t, 2)

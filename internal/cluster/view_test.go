@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -90,12 +91,12 @@ func TestMerge_WhoOwnsTheSlots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var topology *cluster.Topology
-			for _, views := range [][]string{c.before, c.now} {
+			for n, views := range [][]string{c.before, c.now} {
 				if len(views) == 0 {
 					continue
 				}
 				var err error
-				if topology, err = cluster.Merge(topology, views...); err != nil {
+				if topology, err = cluster.Merge(topology, time.Duration(n)*cluster.Distrust, views...); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,6 +109,32 @@ func TestMerge_WhoOwnsTheSlots(t *testing.T) {
 				t.Errorf("shards at %s, want %s", got, c.shown)
 			}
 		})
+	}
+}
+
+// TestMerge_ANodeWithoutMemory: one that was restarted without its configuration, and answers alone, changes nothing,
+// unless that lasts.
+func TestMerge_ANodeWithoutMemory(t *testing.T) {
+	believed, err := cluster.Merge(nil, 0, nodes(me(oldA), b), nodes(oldA, me(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := nodes("new 10.0.0.1:7000@17000 myself,master 0")
+	for after, want := range map[time.Duration]string{cluster.Distrust - 1: "10.0.0.1:7000", cluster.Distrust: ""} {
+		got, err := cluster.Merge(believed, after, empty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.OwnerOf(0) != want {
+			t.Errorf("after %v slot 0 is owned by %q, want %q", after, got.OwnerOf(0), want)
+		}
+	}
+	got, err := cluster.Merge(believed, 0, empty, nodes("aaa 10.0.0.1:7000@17000 master,fail 1 0-8191", me(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.OwnerOf(0) != "10.0.0.1:7000" {
+		t.Errorf("beside one that remembers, slot 0 is owned by %q", got.OwnerOf(0))
 	}
 }
 
@@ -180,7 +207,7 @@ func FuzzParseView(f *testing.F) {
 	f.Add(nodes(me(oldA), b, newA))
 	f.Add(nodes("aaa fd00::1:7000@17000,host,shard-id=x myself,master 1 0-5 7 [93-<-bbb]"))
 	f.Fuzz(func(t *testing.T, text string) {
-		if topology, err := cluster.Merge(nil, text); err == nil {
+		if topology, err := cluster.Merge(nil, 0, text); err == nil {
 			topology.OwnerOf(0)
 		}
 	})

@@ -19,8 +19,11 @@ const (
 	patience = time.Minute
 )
 
-// errSilence is when no node said why it does not answer.
-var errSilence = errors.New("cluster: no node answered in time")
+// Why there is no topology, if no node says it.
+var (
+	errSilence   = errors.New("cluster: no node answered in time")
+	errStrangers = errors.New("cluster: only nodes of another Cluster answered")
+)
 
 // watch keeps the topology until ctx ends.
 func (s *Store) watch(ctx context.Context, a *askers) {
@@ -86,9 +89,11 @@ func (s *Store) reload(ctx context.Context, a *askers) error {
 		return ctx.Err()
 	}
 	if len(views) > 0 {
-		err = nil
-		s.install(views)
-	} else {
+		if err = nil; !s.install(views) {
+			err = errStrangers
+		}
+	}
+	if err != nil {
 		s.counts.reloadsFailed.Add(1)
 		s.refusal.CompareAndSwap(uint32(failure.CauseNotConnected), uint32(failure.CauseDial))
 	}

@@ -37,7 +37,7 @@ const (
 func (s *Store) follow(ctx context.Context, m Mover) {
 	for ctx.Err() == nil {
 		moved := m.Moved()
-		s.pursue(ctx, m, moved)
+		s.pursue(ctx, moved)
 		select {
 		case <-moved:
 		case <-ctx.Done():
@@ -45,8 +45,8 @@ func (s *Store) follow(ctx context.Context, m Mover) {
 	}
 }
 
-// pursue opens a connection to the master that m names, unless the lanes are there already or the master moves again.
-func (s *Store) pursue(ctx context.Context, m Mover, moved <-chan struct{}) {
+// pursue opens a connection to the master, unless the lanes are there already or the master moves again.
+func (s *Store) pursue(ctx context.Context, moved <-chan struct{}) {
 	pause := rand.N(spread)
 	for {
 		select {
@@ -56,7 +56,7 @@ func (s *Store) pursue(ctx context.Context, m Mover, moved <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-		target, err := m.Resolve(ctx)
+		target, err := s.resolve(ctx)
 		if err == nil && s.herald(ctx, target) == nil {
 			return
 		}

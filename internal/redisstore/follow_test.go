@@ -20,6 +20,7 @@ type mover struct {
 	replicas []redisstore.Target
 	moved    chan struct{}
 	suspects map[failure.Cause]int
+	unknown  bool // nobody knows where the master is
 }
 
 func newMover(s *redistest.Server, replicas ...*redistest.Server) *mover {
@@ -34,7 +35,11 @@ func target(s *redistest.Server) redisstore.Target {
 	return redisstore.Target{Network: s.Network(), Address: s.Addr()}
 }
 
-func (m *mover) Resolve(context.Context) (redisstore.Target, error) {
+func (m *mover) Resolve(ctx context.Context) (redisstore.Target, error) {
+	if m.unknown {
+		<-ctx.Done()
+		return redisstore.Target{}, ctx.Err()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.target, nil
@@ -227,4 +232,18 @@ func TestStore_LoadsTheScriptOnReplicas(t *testing.T) {
 	redistest.Eventually(t, "the replica has the script", func() bool {
 		return replica.Client().ScriptExists(t.Context(), redisstore.DecideSHA()).Val()[0]
 	})
+}
+
+// TestStore_DoesNotWaitForNews: while nobody knows where the master is, calls fail at once, as if it were known to be
+// away.
+func TestStore_DoesNotWaitForNews(t *testing.T) {
+	m := newMover(redistest.Start(t, redistest.Config{}))
+	m.unknown = true
+	cfg := quick()
+	cfg.DialTimeout = 20 * time.Millisecond
+	r := run(t, m, cfg)
+	r.fails(failure.CauseDial) // waits for each answer with Patience, so one that came only by the deadline would show
+	if got := r.health.count("failed dial"); got == 0 {
+		t.Errorf("the breaker was not told: %v", r.health.all())
+	}
 }

@@ -119,10 +119,10 @@ func (l *lane) target(ctx context.Context) (Target, error) {
 		}
 	}
 	for waited := ""; ; waited = l.address {
-		target, err := l.store.resolver.Resolve(ctx)
+		target, err := l.store.resolve(ctx)
 		if err != nil {
 			l.address = ""
-			return Target{}, fmt.Errorf("%w: %w", errResolve, err)
+			return Target{}, err
 		}
 		if l.address = target.Address; waited == l.address {
 			return target, nil

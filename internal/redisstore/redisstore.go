@@ -15,6 +15,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -199,6 +200,18 @@ func (s *Store) refuse(c failure.Cause) {
 	if s.connected == 0 {
 		failAll(s.queue.refuse(c), c)
 	}
+}
+
+// resolve asks where the master is, and for no longer than a dial may take: while nobody knows, requests are to be
+// answered by their fail modes and not to wait.
+func (s *Store) resolve(ctx context.Context) (Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.DialTimeout)
+	defer cancel()
+	target, err := s.resolver.Resolve(ctx)
+	if err != nil {
+		return Target{}, fmt.Errorf("%w: %w", errResolve, err)
+	}
+	return target, nil
 }
 
 func (s *Store) dialing(address string) {
