@@ -104,14 +104,7 @@ func (c *serveCmd) openCluster(reg prometheus.Registerer, events *observers) (*b
 		store: store, cluster: store.Stats, name: "redis cluster of " + strings.Join(seeds.Addresses, ", "),
 		work: []func(context.Context){store.Run},
 	}
-	return b, c.pollInfo(reg, b, func() (targets []redisstore.Target) {
-		for _, shard := range store.Stats().Shards {
-			if target, err := access.Target(shard.Address); err == nil {
-				targets = append(targets, target)
-			}
-		}
-		return targets
-	})
+	return b, c.pollInfo(reg, b, store.Masters)
 }
 
 // openResolver makes what says where the master is, and names the store after it.

@@ -54,3 +54,12 @@ func (n *news) Shown() (addresses []string) {
 
 // AddressOf is that of the only member.
 func AddressOf(v view) string { return v.members[0].address }
+
+// ProofKeys are the buckets that the shards prove to write, by address.
+func (s *Store) ProofKeys() map[string]string {
+	keys := map[string]string{}
+	for _, sh := range s.routes.Load().shards {
+		keys[sh.address] = s.proofKey(sh)
+	}
+	return keys
+}

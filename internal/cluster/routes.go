@@ -34,6 +34,16 @@ func (r *routes) with(sh *shard) *routes {
 	return &out
 }
 
+// first returns a slot of the shard, always the same while it has it; false if it has none.
+func (r *routes) first(sh *shard) (slot uint16, found bool) {
+	for slot := range uint16(Slots) {
+		if r.owner(slot) == sh {
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
 // owned counts the slots of each shard, in the order of shards.
 func (r *routes) owned() []int {
 	counts := make([]int, len(r.shards))

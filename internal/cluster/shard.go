@@ -15,6 +15,7 @@ type shard struct {
 	store   *redisstore.Store
 	breaker *failure.Breaker
 	opened  time.Time
+	proof   proof
 	close   context.CancelFunc
 }
 
@@ -51,6 +52,7 @@ func (s *Store) newShard(address string) (*shard, error) {
 		}
 	}
 	storing := s.cfg.Store
+	storing.ProofKey = func() string { return s.proofKey(sh) }
 	storing.Redirect = func(c *failure.Call, to redisstore.Redirection) { s.redirect(sh, c, to) }
 	var err error
 	if sh.breaker, err = failure.NewBreaker(breaking); err != nil {

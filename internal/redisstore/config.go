@@ -38,6 +38,9 @@ type Config struct {
 	Budget time.Duration
 	// NoDenyCache has the store asked about buckets that have just denied, too.
 	NoDenyCache bool
+	// ProofKey returns the bucket that a proof charges, among those that the account may write. A Cluster's node can only
+	// prove to write one of its own. Default: always "rl:proof".
+	ProofKey func() string
 	// Redirect takes over a call that the server did not execute because it is a Cluster's node and sends the call
 	// elsewhere: Redirect must complete it, or have it completed, and must not block. If it is set, only calls of the same
 	// Route.Slot share a command. Default: the server is no Cluster's node.
@@ -92,6 +95,9 @@ func (c Config) withDefaults() Config {
 	c.CheckInterval = cmp.Or(c.CheckInterval, time.Second)
 	c.ProofInterval = cmp.Or(c.ProofInterval, 250*time.Millisecond)
 	c.Budget = cmp.Or(c.Budget, failure.DefaultBudget)
+	if c.ProofKey == nil {
+		c.ProofKey = func() string { return proofKey }
+	}
 	return c
 }
 

@@ -21,7 +21,7 @@ const (
 	triesPerProof = 3
 )
 
-// proofKey is the bucket that proves are charged to. It is among those that the account may write, "rl:*".
+// proofKey is the bucket that proofs charge. It is among those that the account may write, "rl:*".
 const proofKey = "rl:proof"
 
 // conn is one connection to a server. It is never re-dialed: what breaks it ends it. Not safe for concurrent use.
@@ -183,9 +183,10 @@ func (c *conn) prove(ctx context.Context) error {
 // charge has the script charge a bucket of our own that is full again, and gone, in a millisecond.
 func (c *conn) charge() error {
 	bucket := limit.NewTokenBucket(limit.Micro, limit.Rate{Micro: limit.MaxRate * limit.Micro, Period: limit.Micro})
-	packed := scripts.AppendRequest(nil, []limit.Charge{{Key: proofKey, Limit: bucket, Cost: 1}})
-	_, err := c.decide([]any{"evalsha", c.sha, 1, proofKey, packed})
-	if classify(err) == failure.CauseMoved { // in a Cluster it is another shard's bucket, and this one had to be asked
+	key := c.cfg.ProofKey()
+	packed := scripts.AppendRequest(nil, []limit.Charge{{Key: key, Limit: bucket, Cost: 1}})
+	_, err := c.decide([]any{"evalsha", c.sha, 1, key, packed})
+	if classify(err) == failure.CauseMoved { // the slot has just gone to another node, which is no fault of this one
 		return nil
 	}
 	return err
