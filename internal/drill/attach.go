@@ -58,7 +58,7 @@ func SkipsDetection(command string) bool { return failover.MatchString(command) 
 func Attach(ctx context.Context, cfg AttachConfig) (*journal.Report, error) {
 	cfg = cfg.withDefaults()
 	quiet()
-	a, err := newAttachment(ctx, cfg)
+	a, err := openAttachment(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ type attachment struct {
 	rec       *recorder
 }
 
-// newAttachment asks the first Sentinel that answers for the data nodes.
-func newAttachment(ctx context.Context, cfg AttachConfig) (*attachment, error) {
+// openAttachment asks the first Sentinel that answers for the data nodes.
+func openAttachment(ctx context.Context, cfg AttachConfig) (*attachment, error) {
 	a := &attachment{cfg: cfg}
 	for _, address := range cfg.Addresses {
 		o, err := a.observe(address, cfg.Sentinels)

@@ -42,7 +42,7 @@ func run(ctx context.Context, cfg Config, s scenario) (*journal.Journal, *journa
 		return nil, nil, fmt.Errorf("drill: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	st, err := newStage(ctx, cfg, s, dir)
+	st, err := openStage(ctx, cfg, s, dir)
 	if err != nil {
 		return nil, nil, err
 	}

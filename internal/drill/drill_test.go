@@ -240,9 +240,10 @@ func TestState_KnowsWhenEverythingIsConnected(t *testing.T) {
 		{"nothing", `{}`, false},
 		{"a master", `{"redis":{"lanes":2,"lanes_connected":2}}`, true},
 		{"half of the lanes", `{"redis":{"lanes":2,"lanes_connected":1}}`, false},
-		{"a Cluster", `{"cluster":{"slots_owned":16384,"shards":[{"redis":{"lanes":2,"lanes_connected":2}}]}}`, true},
-		{"a Cluster without some slots", `{"cluster":{"slots_owned":9,"shards":[{"redis":{"lanes":2,"lanes_connected":2}}]}}`, false},
-		{"a shard that is away", `{"cluster":{"slots_owned":16384,"shards":[{"redis":{"lanes":2}}]}}`, false},
+		{"a Cluster", `{"cluster":{"slots_owned":16384,"shards":[{"slots":9,"redis":{"lanes":2,"lanes_connected":2}}]}}`, true},
+		{"a Cluster without some slots", `{"cluster":{"slots_owned":9,"shards":[{"slots":9,"redis":{"lanes":2,"lanes_connected":2}}]}}`, false},
+		{"a shard that is away", `{"cluster":{"slots_owned":16384,"shards":[{"slots":9,"redis":{"lanes":2}}]}}`, false},
+		{"a shard that nothing depends on", `{"cluster":{"slots_owned":16384,"shards":[{"redis":{"lanes":2}}]}}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := parseState(t, c.text)
@@ -251,9 +252,9 @@ func TestState_KnowsWhenEverythingIsConnected(t *testing.T) {
 			}
 		})
 	}
-	s := parseState(t, `{"decisions_in_flight":4,"cluster":{"shards":[{"breaker":{"state":"closed"}},
-		{"breaker":{"state":"open"}},{"breaker":{"state":"half_open"}}]}}`)
-	if diff := cmp.Diff(journal.ServiceSample{InFlight: 4, Breaker: "open"}, s.sample()); diff != "" {
+	s := parseState(t, `{"decisions_in_flight":4,"cluster":{"shards":[{"slots":1,"breaker":{"state":"closed"}},
+		{"breaker":{"state":"open"}},{"slots":1,"breaker":{"state":"half_open"}}]}}`)
+	if diff := cmp.Diff(journal.ServiceSample{InFlight: 4, Breaker: "half_open"}, s.sample()); diff != "" {
 		t.Errorf("(-want +have):\n%s", diff)
 	}
 }

@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/honestlimit/ratelimit/internal/drill/journal"
 )
@@ -20,6 +21,8 @@ type Fault struct {
 	// Expect, Calm, Blackout and Emptied say what must come of it, as in a journal.Plan.
 	Expect                  journal.Expectation
 	Calm, Blackout, Emptied bool
+	// SplitBrain is how long the old master may go on admitting what is then lost, as in a journal.Plan.
+	SplitBrain time.Duration
 	// Play breaks and mends, and records both by Scene.Do. It returns an error only if it could not do so.
 	Play func(context.Context, *Scene) error
 }
@@ -42,7 +45,7 @@ func (f Fault) scenario() scenario {
 		category: f.On.category(), variant: f.Name, title: f.Title, topology: f.On, gated: f.Gated, expect: f.Expect,
 		minReplicas: f.MinReplicas,
 		adapt: func(p *journal.Plan, _ Config) {
-			p.Calm, p.Blackout, p.Emptied = f.Calm, f.Blackout, f.Emptied
+			p.Calm, p.Blackout, p.Emptied, p.SplitBrain = f.Calm, f.Blackout, f.Emptied, f.SplitBrain
 		},
 		play: func(ctx context.Context, st *stage) error { return f.Play(ctx, &Scene{st}) },
 	}

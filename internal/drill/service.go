@@ -40,6 +40,7 @@ type state struct {
 	Cluster  *struct {
 		Slots  int `json:"slots_owned"`
 		Shards []struct {
+			Slots   int          `json:"slots"`
 			Redis   redisState   `json:"redis"`
 			Breaker breakerState `json:"breaker"`
 		} `json:"shards"`
@@ -64,14 +65,15 @@ func (s state) connected() bool {
 		return s.Redis != nil && s.Redis.connected()
 	}
 	for _, shard := range s.Cluster.Shards {
-		if !shard.Redis.connected() {
+		if shard.Slots > 0 && !shard.Redis.connected() {
 			return false
 		}
 	}
 	return s.Cluster.Slots == topology.Slots
 }
 
-// sample is what of it goes into the journal. A Cluster has no single master; its breaker is the worst of all.
+// sample is what of it goes into the journal. A Cluster has no single master; its breaker is the worst of those that
+// slots depend on.
 func (s state) sample() journal.ServiceSample {
 	sample := journal.ServiceSample{InFlight: s.InFlight}
 	if s.Redis != nil {
@@ -82,7 +84,7 @@ func (s state) sample() journal.ServiceSample {
 	}
 	if s.Cluster != nil {
 		for _, shard := range s.Cluster.Shards {
-			if severity(shard.Breaker.State) > severity(sample.Breaker) {
+			if shard.Slots > 0 && severity(shard.Breaker.State) > severity(sample.Breaker) {
 				sample.Breaker = shard.Breaker.State
 			}
 		}

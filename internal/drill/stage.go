@@ -37,8 +37,8 @@ type stage struct {
 	master string
 }
 
-// newStage starts topology and service. It leaves nothing behind if that does not work out.
-func newStage(ctx context.Context, cfg Config, s scenario, dir string) (*stage, error) {
+// openStage starts topology and service. It leaves nothing behind if that does not work out.
+func openStage(ctx context.Context, cfg Config, s scenario, dir string) (*stage, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	st := &stage{cfg: cfg, scenario: s, dir: dir, master: "redis-0"}

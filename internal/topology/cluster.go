@@ -179,6 +179,8 @@ func (t *Cluster) lines(spec nodeSpec) []string {
 	lines := []string{
 		"cluster-announce-ip " + host, announced + port, "cluster-announce-bus-port " + bus, "cluster-port " + listen,
 		fmt.Sprintf("cluster-node-timeout %d", t.cfg.NodeTimeout.Milliseconds()),
+		// Masters list their replicas in INFO by these, and not by what the Cluster knows.
+		"replica-announce-ip " + host, "replica-announce-port " + port,
 	}
 	if t.cfg.TLS != nil {
 		lines = append(lines, "tls-cluster yes")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -39,6 +40,7 @@ func TestCluster_PartitionIsolatesAMaster(t *testing.T) {
 	t.Parallel()
 	s := redistest.Cluster(t, topology.Config{Gated: true})
 	old := owner(t, s, 0)
+	listsByGate(t, s, old)
 	if err := s.Network().Isolate(old.Name()); err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +52,20 @@ func TestCluster_PartitionIsolatesAMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the partition to be forgotten", s.Healthy)
+}
+
+// listsByGate checks that INFO of a master names its replica by the address that everybody else knows.
+func listsByGate(t *testing.T, s *topology.Cluster, master *topology.Node) {
+	t.Helper()
+	replicas, err := s.Replicas(within(t), master)
+	if err != nil || len(replicas) != 1 {
+		t.Fatalf("replicas = %v, %v, want one", replicas, err)
+	}
+	host, port, _ := net.SplitHostPort(replicas[0].Addr())
+	listed, err := master.Client().Info(within(t), "replication").Result()
+	if want := "slave0:ip=" + host + ",port=" + port + ","; err != nil || !strings.Contains(listed, want) {
+		t.Errorf("INFO = %q, %v, want %q in it", listed, err, want)
+	}
 }
 
 func TestCluster_SlotMigratesWithItsKeys(t *testing.T) {

@@ -346,6 +346,18 @@ func TestAnalyse_FillsTheTimeline(t *testing.T) {
 	}
 }
 
+func TestAnalyse_TellsEndpointsApart(t *testing.T) {
+	streams := journal.Analyse(failover()).ByStream
+	if len(streams) != 3 || streams[1].Stream != "open" || streams[1].FailMode != "fail_open" {
+		t.Fatalf("streams = %+v", streams)
+	}
+	// Of 125.1 requests while the store was away 11 passed, and the one that ended it.
+	want := map[string]int{"REDIS_TIMEOUT": 11, "EMERGENCY_LOCAL_LIMIT": 114, "ALLOWED": 1}
+	if diff := cmp.Diff(want, streams[1].Phases[1].Reasons); diff != "" {
+		t.Errorf("during the outage (-want +have):\n%s", diff)
+	}
+}
+
 func TestAnalyse_ReportsChangesOfVotesOnly(t *testing.T) {
 	j := failover()
 	for i := range 5 {

@@ -25,7 +25,7 @@ type Phase struct {
 
 // phases cuts the run in three: the outage begins with the fault and ends with the first decision by the new master,
 // else with the mending.
-func (j *Journal) phases(m Marks) []Phase {
+func (j *Journal) phases(m Marks, of func(Answer) bool) []Phase {
 	from, to := j.End, j.End
 	if m.Fault.Happened {
 		from = m.Fault.At
@@ -34,16 +34,22 @@ func (j *Journal) phases(m Marks) []Phase {
 	bounds := []time.Duration{min(j.Warm, from), from, to, j.End}
 	list := make([]Phase, 0, len(bounds)-1)
 	for i, name := range []string{"before", "during", "after"} {
-		list = append(list, j.phase(name, bounds[i], bounds[i+1]))
+		list = append(list, j.phase(name, bounds[i], bounds[i+1], of))
 	}
 	return list
 }
 
-func (j *Journal) phase(name string, from, to time.Duration) Phase {
+// everybody is every answer.
+func everybody(Answer) bool { return true }
+
+// from is every answer to one stream.
+func from(stream int) func(Answer) bool { return func(a Answer) bool { return a.Stream == stream } }
+
+func (j *Journal) phase(name string, from, to time.Duration, of func(Answer) bool) Phase {
 	p := Phase{Name: name, Seconds: (to - from).Seconds(), Reasons: map[string]int{}}
 	var latencies []time.Duration
 	for _, a := range j.Answers {
-		if a.Due >= from && a.Due < to {
+		if a.Due >= from && a.Due < to && of(a) {
 			p.Requests++
 			p.Reasons[a.Reason]++
 			latencies = append(latencies, a.Latency())

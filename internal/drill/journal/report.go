@@ -29,11 +29,13 @@ type Report struct {
 	AfterMending Moment `json:"after_mending_seconds"`
 
 	// Budget is the service's time for a decision.
-	Budget    float64     `json:"budget_seconds"`
-	Phases    []Phase     `json:"phases"`
-	Ledgers   []Ledger    `json:"over_admission"`
-	Emergency []Emergency `json:"emergency"`
-	Connects  []Connects  `json:"connections"`
+	Budget float64 `json:"budget_seconds"`
+	Phases []Phase `json:"phases"`
+	// ByStream are the same phases of each endpoint.
+	ByStream  []StreamPhases `json:"phases_by_stream"`
+	Ledgers   []Ledger       `json:"over_admission"`
+	Emergency []Emergency    `json:"emergency"`
+	Connects  []Connects     `json:"connections"`
 	// MaxInFlight is the most decisions that were seen to wait for the store at once.
 	MaxInFlight int `json:"max_in_flight"`
 	// Stall is the longest time for which the drill itself had to wait for a processor.
@@ -66,7 +68,8 @@ func Analyse(j *Journal) *Report {
 		Topology: j.Plan.Topology, Started: j.Started, Seconds: j.End.Seconds(),
 		Marks: m, Recovery: m.Decided.Since(m.Fault), AfterSwitch: m.Decided.Since(m.Switch),
 		Stabilization: m.Healthy.Since(m.Fault), AfterMending: m.Healthy.Since(m.Mended),
-		Phases: j.phases(m), Ledgers: j.ledgers(m), Emergency: j.emergencies(), Connects: j.connects(m),
+		Phases: j.phases(m, everybody), ByStream: j.byStream(m),
+		Ledgers: j.ledgers(m), Emergency: j.emergencies(), Connects: j.connects(m),
 		Budget: j.Plan.Budget.Seconds(), MaxInFlight: j.maxInFlight(), Stall: j.longestStall().Seconds(),
 		NotOffered: j.NotOffered,
 		Streams:    j.Streams, Acts: j.Acts, Events: j.Events, Votes: j.voteChanges(),

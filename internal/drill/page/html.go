@@ -27,8 +27,8 @@ func HTML(w io.Writer, reports []*journal.Report) error {
 		"stages":   func(r *journal.Report) template.HTML { return template.HTML(drawStages(r)) },
 		"worst":    worst,
 		"list":     indices,
-		"passed":   func(r *journal.Report) int { return count(r.Checks, true) },
-		"failed":   func(r *journal.Report) int { return count(r.Checks, false) },
+		"passed":   func(r *journal.Report) int { return len(r.Checks) - failures(r) },
+		"failed":   failures,
 	}).Parse(source)
 	if err != nil {
 		return fmt.Errorf("page: %w", err)
@@ -47,9 +47,10 @@ func worst(r *journal.Report) (seconds float64) {
 	return seconds
 }
 
-func count(checks []journal.Check, passed bool) (n int) {
-	for _, c := range checks {
-		if c.Passed == passed {
+// failures are the checks that did not pass.
+func failures(r *journal.Report) (n int) {
+	for _, c := range r.Checks {
+		if !c.Passed {
 			n++
 		}
 	}

@@ -24,24 +24,27 @@ type leg struct {
 	Took        journal.Moment
 }
 
-// legs follow each other from the fault to the first decision by the new master. One of no known length is left out.
+// legs follow each other from the fault to the first decision by the new master. A moment that was not seen belongs to
+// the leg that ends with the next.
 func legs(r *journal.Report) []leg {
 	m := r.Marks
 	var list []leg
+	last := m.Fault
 	for i, l := range []struct {
-		name     string
-		from, to journal.Moment
+		name string
+		to   journal.Moment
 	}{
-		{"the first Sentinel misses the master", m.Fault, m.SDown},
-		{"enough of them agree", m.SDown, m.ODown},
-		{"one is elected", m.ODown, m.Leader},
-		{"it promotes a replica", m.Leader, m.Promoted},
-		{"the switch is announced", m.Promoted, m.Switch},
-		{"the service follows", m.Switch, m.Decided},
+		{"the first misses the master", m.SDown},
+		{"enough of them agree", m.ODown},
+		{"one is elected", m.Leader},
+		{"a replica is promoted", m.Promoted},
+		{"the switch is announced", m.Switch},
+		{"the service follows", m.Decided},
 	} {
-		took := l.to.Since(l.from)
+		took := l.to.Since(last)
 		if took.Happened && took.At >= 0 && r.Recovery.Happened {
 			list = append(list, leg{fmt.Sprintf("leg%d", i), l.name, took})
+			last = l.to
 		}
 	}
 	return list

@@ -99,21 +99,42 @@ func (t *timeline) decisions() {
 		t.text(left-8, y+4, "tick", "end", strconv.FormatFloat(v, 'f', -1, 64))
 	}
 	t.title(decideTop, decideBase, "decisions a second")
-	stacked := make([]float64, len(t.report.Slots))
+	base := make([]float64, len(t.report.Slots))
 	for _, reason := range reasons(t.report) {
-		var d strings.Builder
+		top := slices.Clone(base)
 		for i, s := range t.report.Slots {
-			n := float64(s.Reasons[reason]) / journal.SlotLength.Seconds()
-			if n == 0 {
-				continue
-			}
-			top := decideBase - (stacked[i]+n)*scale
-			stacked[i] += n
-			fmt.Fprintf(&d, "M%s %sh%sv%sh-%sz", num(t.x(s.At)), num(top), num(t.slotWidth()), num(n*scale),
-				num(t.slotWidth()))
+			top[i] += float64(s.Reasons[reason]) / journal.SlotLength.Seconds()
 		}
-		t.addf(`<path class="%s" d="%s"/>`, class(reason), d.String())
+		t.addf(`<path class="%s" d="%s"/>`, class(reason), t.layer(base, top, scale))
+		base = top
 	}
+}
+
+// layer is the outline of one reason: along the tops of its slots and back along those below, so that no seam shows
+// between slots.
+func (t *timeline) layer(base, top []float64, scale float64) string {
+	var d strings.Builder
+	edge := func(i int) string { return num(t.x(t.report.Slots[i].At)) }
+	end := num(t.x(t.report.Slots[len(top)-1].At) + t.slotWidth())
+	fmt.Fprintf(&d, "M%s %s", edge(0), num(decideBase-base[0]*scale))
+	for i, v := range top {
+		if i > 0 && v == top[i-1] {
+			continue
+		}
+		fmt.Fprintf(&d, "H%sV%s", edge(i), num(decideBase-v*scale))
+	}
+	fmt.Fprintf(&d, "H%s", end)
+	for i := len(base) - 1; i >= 0; i-- {
+		if i < len(base)-1 && base[i] == base[i+1] {
+			continue
+		}
+		if i < len(base)-1 {
+			fmt.Fprintf(&d, "H%s", edge(i+1))
+		}
+		fmt.Fprintf(&d, "V%s", num(decideBase-base[i]*scale))
+	}
+	d.WriteString("z")
+	return d.String()
 }
 
 // latency draws p99 and worst of each slot on a logarithmic scale.
@@ -169,7 +190,7 @@ type strip struct {
 
 func (t *timeline) strips() []strip {
 	list := []strip{}
-	if len(t.report.Masters) > 0 {
+	if told(t.report.Masters) {
 		seen := []string{}
 		list = append(list, strip{"master", t.report.Masters, func(address string) string {
 			i := slices.Index(seen, address)
@@ -179,13 +200,18 @@ func (t *timeline) strips() []strip {
 			return fmt.Sprintf("node%d", i%4)
 		}})
 	}
-	if len(t.report.Breakers) > 0 {
+	if told(t.report.Breakers) {
 		list = append(list, strip{"breaker", t.report.Breakers, func(state string) string { return "state-" + state }})
 	}
-	if len(t.report.Quorums) > 0 {
+	if told(t.report.Quorums) {
 		list = append(list, strip{"quorum", t.report.Quorums, func(state string) string { return "quorum-" + state }})
 	}
 	return list
+}
+
+// told is whether any span has a value.
+func told(spans []journal.Span) bool {
+	return slices.ContainsFunc(spans, func(s journal.Span) bool { return s.Value != "" })
 }
 
 func (t *timeline) strip(y float64, s strip) {
@@ -216,60 +242,6 @@ func (t *timeline) axis() {
 	}
 	t.line("axis", left, y, right, y)
 	t.text((left+right)/2, y+32, "label", "middle", "seconds from the fault")
-}
-
-// marks are lines through everything; labels that would meet are moved apart and joined to their lines.
-func (t *timeline) marks() {
-	type label struct {
-		mark journal.Mark
-		x    float64
-	}
-	var labels []label
-	for _, m := range t.report.Marks.List() {
-		if m.Happened {
-			labels = append(labels, label{m, t.x(m.At.Seconds())})
-		}
-	}
-	slices.SortStableFunc(labels, func(a, b label) int { return int(a.x - b.x) })
-	at := make([]float64, len(labels))
-	for i, l := range labels {
-		at[i] = l.x
-		if i > 0 {
-			at[i] = math.Max(l.x, at[i-1]+labelGap)
-		}
-	}
-	for i := len(at) - 1; i >= 0; i-- { // and back, where the right edge left too little room
-		limit := float64(right) - labelGap/2
-		if i < len(at)-1 {
-			limit = at[i+1] - labelGap
-		}
-		at[i] = math.Min(at[i], limit)
-	}
-	for i, l := range labels {
-		t.addf(`<path class="mark" d="M%s %dL%s %dV%s"><title>%s %s: %s</title></path>`, num(at[i]), labelsTop+16,
-			num(l.x), decideTop-6, num(t.height-axisHeight), l.mark.Short, html.EscapeString(l.mark.Long),
-			fromFault(t.report, l.mark.At.Seconds()))
-		t.addf(`<rect class="flag" x="%s" y="%d" width="28" height="17" rx="3"/>`, num(at[i]-14), labelsTop)
-		t.text(at[i], labelsTop+13, "flagtext", "middle", l.mark.Short)
-	}
-}
-
-// hover tells what each slot holds.
-func (t *timeline) hover() {
-	for _, s := range t.report.Slots {
-		if len(s.Reasons) == 0 {
-			continue
-		}
-		var words []string
-		for _, reason := range reasons(t.report) {
-			if n := s.Reasons[reason]; n > 0 {
-				words = append(words, fmt.Sprintf("%s %d", reason, n))
-			}
-		}
-		t.addf(`<rect class="hover" x="%s" y="%d" width="%s" height="%d"><title>%s`+"\n%s\np99 %s, worst %s</title></rect>",
-			num(t.x(s.At)), decideTop, num(t.slotWidth()), latencyBase-decideTop, fromFault(t.report, s.At),
-			html.EscapeString(strings.Join(words, "\n")), span(s.P99), span(s.Worst))
-	}
 }
 
 func (t *timeline) title(top, base float64, s string) {
