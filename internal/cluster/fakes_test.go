@@ -18,6 +18,8 @@ type fakes struct {
 	answers map[int]func(keys []string) string // of some nodes, to the script; the others admit everything
 	asked   []string                           // "node: command keys", in order
 	heir    int                                // who took over from the first node; 0: nobody did
+	late    string                             // the address of one more node, without slots; empty: there is none
+	crowned bool                               // that one took over from the first node
 }
 
 func startFakes(t *testing.T, n int) *fakes {
@@ -69,7 +71,7 @@ func (f *fakes) say(node int, args []string) string {
 	for _, key := range args[3 : len(args)-1] {
 		keys = append(keys, strings.TrimPrefix(key, "rl:v1:"))
 	}
-	if keys[0] == "rl:proof" { // how a lane proves an open breaker's store
+	if strings.HasPrefix(keys[0], "rl:proof") { // how a lane proves an open breaker's store
 		return admits(1)
 	}
 	f.asked = append(f.asked, fmt.Sprintf("%d: %s", node, strings.Join(keys, " ")))
@@ -92,12 +94,22 @@ func (f *fakes) topology(self int) string {
 		first, last := i*cluster.Slots/len(f.nodes), (i+1)*cluster.Slots/len(f.nodes)-1
 		epoch, slots := i+1, fmt.Sprintf("%d-%d", first, last)
 		switch {
-		case f.heir > 0 && i == 0:
+		case (f.heir > 0 || f.crowned) && i == 0:
 			slots = ""
 		case f.heir > 0 && i == f.heir:
 			epoch, slots = 99, fmt.Sprintf("0-%d %s", cluster.Slots/len(f.nodes)-1, slots)
 		}
 		fmt.Fprintf(&b, "node%d %s@1 %s - 0 0 %d connected %s\n", i, n.Addr(), flags, epoch, slots)
+	}
+	flags := "master"
+	if self == len(f.nodes) {
+		flags = "myself,master"
+	}
+	switch {
+	case f.crowned:
+		fmt.Fprintf(&b, "late %s@1 %s - 0 0 99 connected 0-%d\n", f.late, flags, cluster.Slots/len(f.nodes)-1)
+	case f.late != "":
+		fmt.Fprintf(&b, "late %s@1 %s - 0 0 50 connected\n", f.late, flags)
 	}
 	return b.String()
 }

@@ -45,11 +45,15 @@ func (s *Store) replace(views []view) (before, next *routes) {
 func (s *Store) route(before *routes) *routes {
 	next := &routes{named: map[string]*shard{}}
 	index := map[string]uint16{}
+	owners := map[string]bool{}
+	for _, c := range s.news.owners {
+		owners[c.id] = true
+	}
 	add := func(m member) {
 		address := s.cfg.translate(m.address)
 		sh := next.at(address)
 		if sh == nil {
-			if sh = before.at(address); sh == nil {
+			if sh = before.at(address); sh == nil || owners[m.id] && before.heir(sh) {
 				sh = s.open(address)
 			}
 			next.shards = append(next.shards, sh)
@@ -59,10 +63,6 @@ func (s *Store) route(before *routes) *routes {
 			next.named[s.cfg.translate(name)] = sh
 		}
 		next.named[address] = sh
-	}
-	owners := map[string]bool{}
-	for _, c := range s.news.owners {
-		owners[c.id] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.news.members)) {
 		if m := s.news.members[id]; s.news.shows(m, owners[id]) {

@@ -44,6 +44,10 @@ func (r *routes) first(sh *shard) (slot uint16, found bool) {
 	return 0, false
 }
 
+// heir tells whether the shard has owned nothing so far and serves nobody. It was opened too early, for a node that was
+// still a replica, and what its lanes and its breaker learnt from that is of no use.
+func (r *routes) heir(sh *shard) bool { return sh.store.Stats().Connected == 0 && r.owns(sh) == 0 }
+
 // owned counts the slots of each shard, in the order of shards.
 func (r *routes) owned() []int {
 	counts := make([]int, len(r.shards))

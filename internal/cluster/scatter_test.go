@@ -137,6 +137,48 @@ func TestStore_AnHeirOwesNothing(t *testing.T) {
 	}
 }
 
+// TestStore_AnHeirStartsAnew: a node that was dialed while it was still a replica is tried at once when it takes over,
+// whatever its breaker and the back-off have learnt.
+func TestStore_AnHeirStartsAnew(t *testing.T) {
+	f := startFakes(t, 2)
+	late := redistest.NewFake(t, func(args []string) string {
+		if args[0] == "role" {
+			return "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$9\r\nconnected\r\n:0\r\n"
+		}
+		return redistest.Healthy(func([]string) string { return "-ERR no\r\n" })(args)
+	})
+	f.late = late.Addr()
+	cfg := quick(f.addresses()...)
+	cfg.PollInterval = 20 * time.Millisecond
+	// Nothing but a new start brings decisions back within the patience of a test.
+	cfg.Breaker.Quarantine, cfg.Breaker.EarlyEnd = 10*redistest.Patience, 10*redistest.Patience
+	cfg.Store.BackoffMax = 10 * redistest.Patience
+	r := run(t, cfg)
+	heir := func() (cluster.ShardStats, bool) {
+		for _, sh := range r.Stats().Shards {
+			if sh.Address == late.Addr() {
+				return sh, true
+			}
+		}
+		return cluster.ShardStats{}, false
+	}
+	redistest.Eventually(t, "the replica was given up", func() bool {
+		sh, found := heir()
+		return found && sh.Breaker.State == failure.Open
+	})
+	late.Say(redistest.Healthy(func(args []string) string { return f.say(2, args) }))
+	f.mu.Lock()
+	f.crowned = true
+	f.mu.Unlock()
+	redistest.Eventually(t, "the heir decides", func() bool {
+		sh, _ := heir()
+		return sh.Slots > 0 && r.cause(r.submit(one(f.key(0, 1)))) == failure.CauseNone
+	})
+	if sh, _ := heir(); sh.Breaker.Opened > 0 || sh.Slots != cluster.Slots/2 {
+		t.Errorf("the heir is %+v, want a breaker that never opened, and half of the slots", sh)
+	}
+}
+
 // TestStore_ALateRefund is counted as such: meanwhile the bucket admitted too little.
 func TestStore_ALateRefund(t *testing.T) {
 	f := startFakes(t, 2)
