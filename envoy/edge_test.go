@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/honestlimit/ratelimit/envoy"
-	"github.com/honestlimit/ratelimit/test/backend"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/test/backend"
 	"github.com/honestlimit/ratelimit/test/token"
 )
 

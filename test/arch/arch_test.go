@@ -46,14 +46,17 @@ var rooms = map[string][]string{
 	},
 	"cmd/ratelimit": {
 		"pkg/limit", "pkg/policy", "pkg/failure", "pkg/emergency", "pkg/rls", "internal/memstore",
-		"internal/redisstore", "internal/sentinel", "internal/cluster", "internal/telemetry", "internal/load", "internal/preflight", "internal/vitals",
+		"internal/redisstore", "internal/sentinel", "internal/cluster", "internal/telemetry", "internal/load",
+		"internal/preflight", "internal/vitals",
 		"internal/drill", "internal/drill/journal", "internal/drill/page",
 	},
 }
 
 // outside lists who may import a library that the rest must not know.
 var outside = map[string][]string{
-	"github.com/redis/go-redis/":             {"internal/redisstore", "internal/cluster", "internal/topology", "internal/preflight", "internal/drill"},
+	"github.com/redis/go-redis/": {
+		"internal/redisstore", "internal/cluster", "internal/topology", "internal/preflight", "internal/drill",
+	},
 	"github.com/prometheus/client_golang/":   {"internal/telemetry", "cmd/ratelimit"},
 	"github.com/rs/zerolog":                  {"internal/telemetry", "cmd/ratelimit"},
 	"google.golang.org/grpc":                 {"pkg/rls", "internal/telemetry", "internal/load", "cmd/ratelimit"},

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/honestlimit/ratelimit/internal/load"
-	"github.com/honestlimit/ratelimit/test/bench/plot"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/test/bench/plot"
 )
 
 // outageRow is one state of Redis, held from the first request to the last.

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
-	"github.com/honestlimit/ratelimit/internal/redistest"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/internal/redistest"
 )
 
 // product runs the program to its end, and returns its exit code and all that it printed.

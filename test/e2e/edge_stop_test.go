@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/honestlimit/ratelimit/internal/redistest"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/internal/redistest"
 )
 
 // traffic is a steady stream of requests to both endpoints, each answer of which is looked at.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/honestlimit/ratelimit/internal/redistest"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/internal/redistest"
 )
 
 // service is one run of the product, which the test's Cleanup ends. Its log, and what it tells on its admin port, are

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/honestlimit/ratelimit/envoy"
-	"github.com/honestlimit/ratelimit/test/backend"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/test/backend"
 	"github.com/honestlimit/ratelimit/test/token"
 )
 
