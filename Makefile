@@ -13,7 +13,7 @@ WHOLE := ./envoy/... ./test/...
 PARTS  = $(shell $(GO) list ./... | grep -v -e /envoy -e /test/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint vet tidy fmt bench soak pgo microbench fuzz image compose clean
+.PHONY: help run test check build lint vet tidy fmt bench matrix soak pgo microbench fuzz image compose clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -59,6 +59,11 @@ BENCH  = $(GO) build -o $(BIN)/bench ./test/bench && exec $(BIN)/bench
 bench: build ## Measure everything (20 minutes) into docs/performance.md; BENCH_FLAGS='-rounds 2 -only outage' for less
 	scripts/needs.sh redis-server h2load
 	@$(BENCH) $(BENCH_FLAGS)
+
+# MATRIX_FLAGS='-only sentinel -runs 3' plays a part of it, or all of it more than once.
+matrix: build ## Break Redis in every way, alone, under Sentinels and as a Cluster (10 minutes), into docs/failure-matrix.md
+	scripts/needs.sh redis-server
+	@$(GO) build -o $(BIN)/matrix ./test/matrix && exec $(BIN)/matrix $(MATRIX_FLAGS)
 
 soak: build ## Ten minutes (DURATION) at saturation with freezes of Redis; fails if memory or goroutines grow
 	scripts/needs.sh redis-server
