@@ -140,7 +140,8 @@ func admit(args []string) string {
 	}
 	// Of each bucket: admitted, 9 remain, retry after 0 (+ 1), full again in 1 microsecond.
 	const each = "\x01" + "\x00\x00\x00\x00\x00\x00\x09" + "\x00\x00\x00\x00\x00\x00\x01" + "\x00\x00\x00\x00\x00\x00\x01"
-	reply := strings.Repeat(each, buckets)
+	const now = "\x00\x00\x00\x00\x00\x00\x01" // the time of the decision
+	reply := now + strings.Repeat(each, buckets)
 	return "$" + strconv.Itoa(len(reply)) + "\r\n" + reply + "\r\n"
 }
 
