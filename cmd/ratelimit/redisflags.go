@@ -18,7 +18,7 @@ const (
 
 // redisFlags say where Redis is and how to be let in. Every command that talks to Redis has the same.
 type redisFlags struct {
-	Redis             string   `group:"Redis" placeholder:"URL" help:"redis://host:port/db, rediss:// for TLS, unix:///path, sentinel://host:port,host:port/master, or cluster://host:port,host:port."`
+	Redis             string   `group:"Redis" placeholder:"URL" help:"redis://host:port/db, rediss:// for TLS, unix:///path, sentinel://host:port,host:port/master, or cluster://host:port,host:port. Without it serve keeps the limits in its process."`
 	RedisUsername     string   `group:"Redis" placeholder:"NAME" help:"ACL user."`
 	RedisPasswordFile string   `group:"Redis" placeholder:"FILE" help:"File that holds the password, read again for every connection. Or set ${password}."`
 	RedisTLS          bool     `name:"redis-tls" group:"Redis" help:"Speak TLS to the servers of a sentinel:// or cluster:// URL."`

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// readyLife is how long a connection is kept for the lanes: longer than they need to come for it, too short for it to
+// grow stale.
+const readyLife = time.Second
+
 // era is the time of one master. All lanes decide at the master of the current era: which one that is, is one pointer,
 // and two masters are never asked at the same time for longer than a round trip takes.
 type era struct {
@@ -35,9 +39,7 @@ func (e *era) finish(budget time.Duration) {
 	} else {
 		e.cutOff()
 	}
-	if c := e.take(); c != nil {
-		c.close()
-	}
+	e.discard()
 }
 
 // take returns the connection that is ready, nil if there is none.
@@ -50,11 +52,19 @@ func (e *era) take() *conn {
 	}
 }
 
-// give leaves c to the lanes, or closes it if they have enough.
+// give leaves c to the lanes for a while. If none of them wants it, all have found their own way.
 func (e *era) give(c *conn) {
 	select {
 	case e.ready <- c:
+		time.AfterFunc(readyLife, e.discard)
 	default:
+		c.close()
+	}
+}
+
+// discard closes the connection that nobody took.
+func (e *era) discard() {
+	if c := e.take(); c != nil {
 		c.close()
 	}
 }

@@ -60,6 +60,8 @@ func TestStore_AFleetReconnectsWithoutAStorm(t *testing.T) {
 			t.Errorf("%d dials in the %d. stretch of 100 ms, want at most %d", n, i+5, most)
 		}
 	}
+	redistest.Eventually(t, "no connection is kept to spare", func() bool { return door2.Conns() == services*lanes })
+
 	// One connection each lane, and one to spare where every lane had found its own way.
 	if got, most := sum(up), services*(lanes+1); got > most {
 		t.Errorf("the new master was dialed %d times, want at most %d", got, most)
