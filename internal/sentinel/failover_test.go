@@ -22,7 +22,7 @@ type deployment struct {
 
 func deploy(t testing.TB, cfg topology.Config) *deployment {
 	t.Helper()
-	cfg.DownAfter, cfg.FailoverTimeout = 500*time.Millisecond, 3*time.Second
+	cfg.FailoverTimeout = 3 * time.Second
 	return &deployment{Sentinel: redistest.Sentinel(t, cfg), t: t}
 }
 
@@ -98,7 +98,7 @@ func (d *deployment) failsOver(what string, breaks func(master *topology.Node) e
 	if now := d.resolve(); now == old.Addr() {
 		d.t.Fatalf("%s: Resolve still names %s", what, now)
 	}
-	redistest.Eventually(d.t, "the hook hears of the switch", func() bool { return len(d.switched()) == count+1 })
+	redistest.Eventually(d.t, "the hook hears of the switch", func() bool { return len(d.switched()) > count })
 }
 
 // firstSwitch tells when any Sentinel announced a switch.

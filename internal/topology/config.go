@@ -31,7 +31,8 @@ type Config struct {
 	// Quorum is how many of them must miss the master; the default is their majority.
 	Quorum int
 
-	// DownAfter is how long the master is silent before a Sentinel misses it; the default is 1 s.
+	// DownAfter is how long the master is silent before a Sentinel misses it; the default is 1500 ms. A Sentinel
+	// reconnects once a second: with less patience, it may take its first second with a new master for silence.
 	DownAfter time.Duration
 	// FailoverTimeout is Sentinel's; the default is 10 s.
 	FailoverTimeout time.Duration
@@ -104,7 +105,7 @@ func (c Config) withDefaults(replicas int) Config {
 	c.Replicas = number(c.Replicas, replicas)
 	c.Sentinels = cmp.Or(c.Sentinels, 3)
 	c.Quorum = cmp.Or(c.Quorum, c.Sentinels/2+1)
-	c.DownAfter = cmp.Or(c.DownAfter, time.Second)
+	c.DownAfter = cmp.Or(c.DownAfter, 1500*time.Millisecond)
 	c.FailoverTimeout = cmp.Or(c.FailoverTimeout, 10*time.Second)
 	c.NodeTimeout = cmp.Or(c.NodeTimeout, time.Second)
 	return c
