@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/honestlimit/ratelimit/internal/redisstore"
 	"github.com/honestlimit/ratelimit/pkg/failure"
 )
 
@@ -52,18 +52,15 @@ func (s *Store) rest(ctx context.Context, started, ill time.Time) {
 		pause = min(pause, s.cfg.ReloadSpacing)
 	}
 	select {
-	case <-time.After(jitter(pause)):
+	case <-time.After(redisstore.Jitter(pause)):
 	case <-s.alarm:
 		select {
-		case <-time.After(time.Until(started.Add(jitter(s.cfg.ReloadSpacing)))):
+		case <-time.After(time.Until(started.Add(redisstore.Jitter(s.cfg.ReloadSpacing)))):
 		case <-ctx.Done():
 		}
 	case <-ctx.Done():
 	}
 }
-
-// jitter takes up to half of d off at random, so that a fleet does not act in step.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 // well tells whether every slot has an owner that works.
 func (s *Store) well() bool {

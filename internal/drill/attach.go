@@ -57,7 +57,7 @@ func SkipsDetection(command string) bool { return failover.MatchString(command) 
 // nothing and, without Inject, breaks nothing. Checks are those that hold in any deployment.
 func Attach(ctx context.Context, cfg AttachConfig) (*journal.Report, error) {
 	cfg = cfg.withDefaults()
-	quiet()
+	redisstore.Silence()
 	a, err := openAttachment(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -13,9 +13,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/honestlimit/ratelimit/internal/drill/journal"
+	"github.com/honestlimit/ratelimit/internal/redisstore"
 )
 
 // Run plays the category's scenario on a topology of its own and judges it. The report is nil if the run could not be
@@ -36,7 +35,7 @@ func Run(ctx context.Context, cfg Config) (*journal.Report, error) {
 
 // run plays the scenario on a stage that it builds and takes down again.
 func run(ctx context.Context, cfg Config, s scenario) (*journal.Journal, *journal.Report, error) {
-	quiet()
+	redisstore.Silence() // of nodes that are down on purpose there would be a line for each attempt
 	dir, err := os.MkdirTemp("", "drill-")
 	if err != nil {
 		return nil, nil, fmt.Errorf("drill: %w", err)
@@ -49,11 +48,3 @@ func run(ctx context.Context, cfg Config, s scenario) (*journal.Journal, *journa
 	report, err := st.run(ctx)
 	return st.rec.finish(), report, errors.Join(err, st.close())
 }
-
-// quiet keeps the Redis client library from printing: to nodes that are down on purpose it has a line for each attempt.
-func quiet() { redis.SetLogger(silence{}) }
-
-type silence struct{}
-
-// Printf implements the logger of the library.
-func (silence) Printf(context.Context, string, ...any) {}

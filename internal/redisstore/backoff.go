@@ -105,10 +105,10 @@ func (b *backoff) pause(failures int) time.Duration {
 	if doublings := failures - 1; doublings < 32 && b.min<<doublings < b.max {
 		d = b.min << max(0, doublings)
 	}
-	return jitter(d)
+	return Jitter(d)
 }
 
-// jitter takes up to half of d off at random, so that neither lanes nor processes act in step.
-func jitter(d time.Duration) time.Duration {
+// Jitter takes up to half of d off at random, so that neither lanes nor processes act in step.
+func Jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/2+1)
 }

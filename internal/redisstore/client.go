@@ -11,11 +11,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// silence keeps go-redis from writing to the standard error output by itself: what fails is told to whoever asked.
 var silence = sync.OnceFunc(func() { redis.SetLogger(nobody{}) })
+
+// Silence keeps go-redis from writing to the standard error output by itself, for the whole process: what fails is told
+// to whoever asked. NewClient does it, too.
+func Silence() { silence() }
 
 type nobody struct{}
 
+// Printf implements the logger of go-redis.
 func (nobody) Printf(context.Context, string, ...any) {}
 
 // NewClient returns a client for asking a server things off the request path: one connection at a time, opened by the

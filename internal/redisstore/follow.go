@@ -60,7 +60,7 @@ func (s *Store) pursue(ctx context.Context, moved <-chan struct{}) {
 		if err == nil && s.herald(ctx, target) == nil {
 			return
 		}
-		pause = jitter(s.cfg.BackoffMin)
+		pause = Jitter(s.cfg.BackoffMin)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *Store) suspect(c failure.Cause) {
 
 // preload brings the script to the replicas now and then.
 func (s *Store) preload(ctx context.Context, m Mover) {
-	timer := time.NewTimer(jitter(haste))
+	timer := time.NewTimer(Jitter(haste))
 	defer timer.Stop()
 	for {
 		select {
@@ -132,9 +132,9 @@ func (s *Store) preload(ctx context.Context, m Mover) {
 		for _, replica := range known {
 			s.loadAt(ctx, replica)
 		}
-		timer.Reset(jitter(preloadInterval))
+		timer.Reset(Jitter(preloadInterval))
 		if len(known) == 0 { // none is known yet
-			timer.Reset(jitter(s.cfg.CheckInterval))
+			timer.Reset(Jitter(s.cfg.CheckInterval))
 		}
 	}
 }

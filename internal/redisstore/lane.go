@@ -173,7 +173,7 @@ func (l *lane) vouch() {
 // work returns what made it stop: why the connection is lost, CauseClosed if ctx ended, CauseNone if the master is
 // another one.
 func (l *lane) work(ctx context.Context) failure.Cause {
-	l.nextCheck = time.Now().Add(jitter(l.store.cfg.CheckInterval))
+	l.nextCheck = time.Now().Add(Jitter(l.store.cfg.CheckInterval))
 	defer context.AfterFunc(l.era.cut, l.conn.sever)()
 	var first time.Duration // who is not trusted has to prove at once more than that it can be connected to
 	if l.store.health.State() == failure.Closed {
@@ -204,9 +204,9 @@ func (l *lane) work(ctx context.Context) failure.Cause {
 // pause is the time until the next look. A new master that nobody vouches for yet is looked at often.
 func (l *lane) pause() time.Duration {
 	if l.era.vouched.Load() {
-		return jitter(l.store.cfg.ProofInterval)
+		return Jitter(l.store.cfg.ProofInterval)
 	}
-	return jitter(min(haste, l.store.cfg.ProofInterval))
+	return Jitter(min(haste, l.store.cfg.ProofInterval))
 }
 
 // look asks after the server off the request path: for proof while the breaker is not closed, else now and then for a
@@ -227,7 +227,7 @@ func (l *lane) look(ctx context.Context) (lost failure.Cause) {
 	if time.Now().Before(l.nextCheck) {
 		return failure.CauseNone
 	}
-	l.nextCheck = time.Now().Add(jitter(l.store.cfg.CheckInterval))
+	l.nextCheck = time.Now().Add(Jitter(l.store.cfg.CheckInterval))
 	err := l.ask(c.check)
 	return l.verdict(classify(err), err)
 }

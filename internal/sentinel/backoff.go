@@ -2,8 +2,9 @@ package sentinel
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
+
+	"github.com/honestlimit/ratelimit/internal/redisstore"
 )
 
 // backoff spaces the attempts at one Sentinel.
@@ -16,14 +17,11 @@ type backoff struct {
 func (b *backoff) pause() time.Duration {
 	d := max(b.next, b.least)
 	b.next = min(2*d, b.most)
-	return jitter(d)
+	return redisstore.Jitter(d)
 }
 
 // succeeded forgets the failures.
 func (b *backoff) succeeded() { b.next = 0 }
-
-// jitter takes up to half of d off at random, so that processes do not act in step.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 // sleep waits for d; false if ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/honestlimit/ratelimit/internal/redisstore"
 )
 
 // origin is how a Sentinel became known.
@@ -126,7 +128,7 @@ func (p *post) ask(ctx context.Context, succeeded func()) (err error) {
 
 // rest waits for the next question; false if there is none.
 func (p *post) rest(ctx context.Context, asked time.Time) bool {
-	timer := time.NewTimer(jitter(p.w.interval()))
+	timer := time.NewTimer(redisstore.Jitter(p.w.interval()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
