@@ -14,6 +14,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 func TestSpreadOf_TakesTheMiddle(t *testing.T) {
@@ -49,8 +50,8 @@ func TestRatios_ComparesRoundByRound(t *testing.T) {
 }
 
 func TestTable_IsMarkdown(t *testing.T) {
-	tab := newTable("", "a")
-	tab.row("x|y", "1")
+	tab := sheet.NewTable("", "a")
+	tab.Row("x|y", "1")
 	want := "|  | a |\n|---|---|\n| x\\|y | 1 |\n"
 	if got := tab.String(); got != want {
 		t.Errorf("table %q, want %q", got, want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/honestlimit/ratelimit/internal/load"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // noDenyCache is the flag that has every denial decided by the store.
@@ -79,11 +80,11 @@ func (r *results) floodTable() string {
 	if len(r.Flood) == 0 {
 		return "This build has no deny cache: nothing to compare.\n"
 	}
-	t := newTable("flood by one tenant, limit 100/s", "requests/s", "admitted/s", "CPU in the service", "CPU in Redis",
-		"script calls/s", "p99")
+	t := sheet.NewTable("flood by one tenant, limit 100/s", "requests/s", "admitted/s", "CPU in the service",
+		"CPU in Redis", "script calls/s", "p99")
 	admitted := func(r load.Report) float64 { return float64(r.All.Admitted) / r.All.Seconds }
 	for _, row := range r.Flood {
-		t.row(row.Name, thousands(over(row.Rounds, perSecond).Median), digits(over(row.Rounds, admitted).Median, 4),
+		t.Row(row.Name, thousands(over(row.Rounds, perSecond).Median), digits(over(row.Rounds, admitted).Median, 4),
 			over(row.Rounds, serviceCPU).show(micros)+" µs", over(row.Rounds, redisCPU).show(micros)+" µs",
 			whole(median(row.Calls)), millis(over(row.Rounds, p99).Median)+" ms")
 	}

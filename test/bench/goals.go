@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/honestlimit/ratelimit/internal/load"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // goal is a row of the table of goals.
@@ -180,9 +181,9 @@ func (r *results) failureGoals() []goal {
 }
 
 func (r *results) goalTable() string {
-	t := newTable("figure", "goal", "measured", "")
+	t := sheet.NewTable("figure", "goal", "measured", "")
 	for _, g := range r.goals() {
-		t.row(g.name, g.want, g.got, g.met)
+		t.Row(g.name, g.want, g.got, g.met)
 	}
 	return t.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/test/bench/plot"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // growthRow is one subject at one size.
@@ -139,10 +140,10 @@ func (g growthRow) againstFloor() spread {
 }
 
 func (r *results) growthTable() string {
-	t := newTable("what grows", "store", "", "CPU in the service, of the floor's", "CPU in the service",
+	t := sheet.NewTable("what grows", "store", "", "CPU in the service, of the floor's", "CPU in the service",
 		"CPU in Redis", "requests/s", "p99")
 	for _, g := range r.Growth {
-		t.row(g.Dimension, g.Store, plot.Short(float64(g.Size)), g.againstFloor().show(times),
+		t.Row(g.Dimension, g.Store, plot.Short(float64(g.Size)), g.againstFloor().show(times),
 			over(g.Rounds, serviceCPU).show(micros)+" µs", cpuCell(over(g.Rounds, redisCPU)),
 			thousands(over(g.Rounds, perSecond).Median), millis(over(g.Rounds, p99).Median)+" ms")
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // knobRow is the service with one setting that differs from its default.
@@ -61,9 +63,11 @@ func (b *bench) knobsRound(ctx context.Context, all subjects, rows []knobRow) er
 }
 
 func (r *results) knobTable() string {
-	t := newTable("times the figure with the usual setting", "requests/s", "CPU in the service", "CPU in Redis", "p99")
+	t := sheet.NewTable(
+		"times the figure with the usual setting", "requests/s", "CPU in the service", "CPU in Redis", "p99",
+	)
 	for _, k := range r.Knobs {
-		t.row(k.Name, spreadOf(ratios(k.Rounds.figures(perSecond), k.Usual.figures(perSecond))).show(times),
+		t.Row(k.Name, spreadOf(ratios(k.Rounds.figures(perSecond), k.Usual.figures(perSecond))).show(times),
 			spreadOf(ratios(k.Rounds.figures(serviceCPU), k.Usual.figures(serviceCPU))).show(times),
 			spreadOf(ratios(k.Rounds.figures(redisCPU), k.Usual.figures(redisCPU))).show(times),
 			spreadOf(ratios(k.Rounds.figures(p99), k.Usual.figures(p99))).show(times))

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
+
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // machine is where the figures are from.
@@ -18,8 +18,8 @@ type machine struct {
 func thisMachine(binary string) machine {
 	return machine{
 		Cores: runtime.NumCPU(), Arch: runtime.GOARCH, OS: runtime.GOOS, Go: runtime.Version(),
-		CPU: cpuModel(), Kernel: fileLine("/proc/sys/kernel/osrelease"),
-		Redis: redisVersion(), Built: firstLine(binary, "version"),
+		CPU: sheet.CPU(), Kernel: fileLine("/proc/sys/kernel/osrelease"),
+		Redis: sheet.Redis("redis-server"), Built: sheet.FirstLine(binary, "version"),
 	}
 }
 
@@ -32,43 +32,10 @@ func (m machine) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func cpuModel() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return "an unknown processor"
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if name, ok := strings.CutPrefix(lines.Text(), "model name"); ok {
-			return strings.TrimLeft(name, "\t :")
-		}
-	}
-	return "an unknown processor"
-}
-
 func fileLine(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
-}
-
-// redisVersion reads "Redis server v=7.0.15 sha=...".
-func redisVersion() string {
-	for field := range strings.FieldsSeq(firstLine("redis-server", "--version")) {
-		if v, ok := strings.CutPrefix(field, "v="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
-func firstLine(program string, args ...string) string {
-	out, err := exec.Command(program, args...).Output()
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return strings.TrimSpace(line)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/honestlimit/ratelimit/internal/memstore"
 	"github.com/honestlimit/ratelimit/pkg/failure"
 	"github.com/honestlimit/ratelimit/pkg/limit"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // sampled is over how many buckets memory is averaged.
@@ -107,11 +108,11 @@ func heap() uint64 {
 }
 
 func (r *results) memoryTable() string {
-	t := newTable("", "bytes a bucket", "of which key")
-	t.row("embedded store, heap", whole(r.Memory.Process), whole(r.Memory.KeyBytes))
+	t := sheet.NewTable("", "bytes a bucket", "of which key")
+	t.Row("embedded store, heap", whole(r.Memory.Process), whole(r.Memory.KeyBytes))
 	for _, name := range sortedKeys(r.Memory.Redis) {
 		m := r.Memory.Redis[name]
-		t.row(fmt.Sprintf("Redis, %s (MEMORY USAGE of one: %s)", name, whole(m.Usage)), whole(m.Total),
+		t.Row(fmt.Sprintf("Redis, %s (MEMORY USAGE of one: %s)", name, whole(m.Usage)), whole(m.Total),
 			whole(m.KeyBytes))
 	}
 	return t.String()
@@ -184,9 +185,11 @@ func (b *bench) wireRun(ctx context.Context, k kind, cfg load.Config) (row wireR
 }
 
 func (r *results) wireTable() string {
-	t := newTable("", "", "commands to Redis", "bytes to Redis", "bytes back", "commands replicated", "bytes replicated")
+	t := sheet.NewTable(
+		"", "", "commands to Redis", "bytes to Redis", "bytes back", "commands replicated", "bytes replicated",
+	)
 	for _, w := range r.Wire {
-		t.row(w.Subject, w.Load, digits(w.Calls, 2), whole(w.Sent), whole(w.Received), digits(w.Commands, 2),
+		t.Row(w.Subject, w.Load, digits(w.Calls, 2), whole(w.Sent), whole(w.Received), digits(w.Commands, 2),
 			whole(w.Replicated))
 	}
 	return t.String()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // envoyConfig serves two paths, one of them after asking the service.
@@ -153,11 +154,11 @@ func quantilesOf(values []float64) quantiles {
 }
 
 func (r *results) meshTable() string {
-	t := newTable("through Envoy, one request at a time", "p50", "p99")
+	t := sheet.NewTable("through Envoy, one request at a time", "p50", "p99")
 	add := func(name string, of func(meshRound) quantiles) {
 		p50 := over(r.Mesh, func(m meshRound) float64 { return of(m).P50 })
 		p99 := over(r.Mesh, func(m meshRound) float64 { return of(m).P99 })
-		t.row(name, p50.show(span), p99.show(span))
+		t.Row(name, p50.show(span), p99.show(span))
 	}
 	add("route without limiting", func(m meshRound) quantiles { return m.Free })
 	add("route with limiting, through Redis", func(m meshRound) quantiles { return m.Limited })

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // microbenchmark is one Go benchmark, by run.
@@ -100,9 +102,9 @@ func (r *results) slowest(pattern string) (ns, allocs float64, ok bool) {
 }
 
 func (r *results) microTable() string {
-	t := newTable("benchmark", "ns", "bytes", "allocations")
+	t := sheet.NewTable("benchmark", "ns", "bytes", "allocations")
 	for _, m := range r.Micro {
-		t.row("`"+m.Name+"`", spreadOf(m.Nanoseconds).show(micros), whole(median(m.Bytes)), whole(median(m.Allocs)))
+		t.Row("`"+m.Name+"`", spreadOf(m.Nanoseconds).show(micros), whole(median(m.Bytes)), whole(median(m.Allocs)))
 	}
 	return t.String()
 }

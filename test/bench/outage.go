@@ -8,6 +8,7 @@ import (
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/internal/process"
 	"github.com/honestlimit/ratelimit/test/bench/plot"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // outageRow is one state of Redis, held from the first request to the last.
@@ -95,9 +96,9 @@ func (b *bench) outageRun(ctx context.Context, c outageCase) (_ load.Report, err
 }
 
 func (r *results) outageTable() string {
-	t := newTable("", "requests/s", "p50", "p99", "p99.9", "worst", "answers")
+	t := sheet.NewTable("", "requests/s", "p50", "p99", "p99.9", "worst", "answers")
 	for _, row := range r.Outage {
-		t.row(row.Name, whole(over(row.Rounds, perSecond).Median), span(over(row.Rounds, p50).Median),
+		t.Row(row.Name, whole(over(row.Rounds, perSecond).Median), span(over(row.Rounds, p50).Median),
 			span(over(row.Rounds, p99).Median), span(over(row.Rounds, p999).Median),
 			span(over(row.Rounds, worst).Median), answersOf(row.Rounds))
 	}
@@ -197,10 +198,10 @@ func (f freezeRound) normal() float64 {
 }
 
 func (r *results) freezeTable() string {
-	t := newTable("", "median", "from", "to")
+	t := sheet.NewTable("", "median", "from", "to")
 	add := func(name string, figure func(freezeRound) float64, format func(float64) string) {
 		s := over(r.Freeze, figure)
-		t.row(name, format(s.Median), format(s.Min), format(s.Max))
+		t.Row(name, format(s.Median), format(s.Min), format(s.Max))
 	}
 	add("frozen for", func(f freezeRound) float64 { return f.Report.Fault.Ended - f.Report.Fault.Began }, span)
 	add("requests not decided by Redis", freezeRound.lost, whole)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/internal/process"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 const (
@@ -157,13 +158,13 @@ func (r *results) profileText() string {
 	if f == nil {
 		return "Not measured yet: `make pgo`.\n"
 	}
-	t := newTable("", "CPU in the service without", "with the profile", "saved, round by round")
+	t := sheet.NewTable("", "CPU in the service without", "with the profile", "saved, round by round")
 	for _, name := range sortedKeys(f.Plain) {
 		saved := ratios(f.Guided[name].figures(serviceCPU), f.Plain[name].figures(serviceCPU))
 		for i := range saved {
 			saved[i] = 1 - saved[i]
 		}
-		t.row(name, over(f.Plain[name], serviceCPU).show(micros)+" µs", over(f.Guided[name], serviceCPU).show(micros)+" µs",
+		t.Row(name, over(f.Plain[name], serviceCPU).show(micros)+" µs", over(f.Guided[name], serviceCPU).show(micros)+" µs",
 			spreadOf(saved).show(percent)+" %")
 	}
 	end := fmt.Sprintf("It does not save the %s %% that would make it worth keeping: there is none.", percent(profilePays))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/test/bench/plot"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // saturationRow is one subject under one workload.
@@ -152,14 +153,14 @@ func (r *results) againstFloor(row saturationRow, figure func(load.Report) float
 }
 
 func (r *results) saturationTable(workload string) string {
-	t := newTable("", "requests/s", "of the floor's", "by h2load", "CPU in the service", "of the floor's",
+	t := sheet.NewTable("", "requests/s", "of the floor's", "by h2load", "CPU in the service", "of the floor's",
 		"CPU in Redis", "allocations", "p50", "p99", "p99.9")
 	for _, name := range r.subjects() {
 		row := r.row(name, workload)
 		if len(row.Rounds) == 0 {
 			continue
 		}
-		t.row(name, over(row.Rounds, perSecond).show(thousands), r.againstFloor(row, perSecond).show(times),
+		t.Row(name, over(row.Rounds, perSecond).show(thousands), r.againstFloor(row, perSecond).show(times),
 			r.h2loadCell(row), over(row.Rounds, serviceCPU).show(micros)+" µs",
 			r.againstFloor(row, serviceCPU).show(times), cpuCell(over(row.Rounds, redisCPU)),
 			allocationsCell(row.Allocations), millis(over(row.Rounds, p50).Median)+" ms",
@@ -191,7 +192,7 @@ func allocationsCell(values []float64) string {
 }
 
 func (r *results) openTable() string {
-	t := newTable("", "", "offered/s", "p50", "p99", "p99.9", "worst", "CPU in the service",
+	t := sheet.NewTable("", "", "offered/s", "p50", "p99", "p99.9", "worst", "CPU in the service",
 		"CPU in Redis", "CPU of the load")
 	for _, workload := range []string{openAt35, openAt70} {
 		for _, name := range r.subjects() {
@@ -200,7 +201,7 @@ func (r *results) openTable() string {
 				continue
 			}
 			offered := func(r load.Report) float64 { return r.OfferedPerSecond }
-			t.row(strings.TrimPrefix(workload, "open loop "), name, thousands(over(row.Rounds, offered).Median),
+			t.Row(strings.TrimPrefix(workload, "open loop "), name, thousands(over(row.Rounds, offered).Median),
 				over(row.Rounds, p50).show(millis)+" ms", over(row.Rounds, p99).show(millis)+" ms",
 				millis(over(row.Rounds, p999).Median)+" ms", millis(over(row.Rounds, worst).Median)+" ms",
 				over(row.Rounds, serviceCPU).show(micros)+" µs",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/honestlimit/ratelimit/internal/load"
 	"github.com/honestlimit/ratelimit/test/bench/plot"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // soakFigures are what a long run looked like from outside.
@@ -160,11 +161,11 @@ func (r *results) soakText() string {
 	if f == nil {
 		return "Not measured yet: `make soak`.\n"
 	}
-	t := newTable("", "first third", "last third", "bound")
+	t := sheet.NewTable("", "first third", "last third", "bound")
 	memory, memoryAfter := f.thirds(memoryOf)
 	goroutines, goroutinesAfter := f.thirds(goroutinesOf)
-	t.row("resident memory", mebibytes(memory), mebibytes(memoryAfter), mebibytes(memory*soakFactor+soakMemory))
-	t.row("goroutines", whole(goroutines), whole(goroutinesAfter), whole(goroutines*soakFactor+soakGoroutines))
+	t.Row("resident memory", mebibytes(memory), mebibytes(memoryAfter), mebibytes(memory*soakFactor+soakMemory))
+	t.Row("goroutines", whole(goroutines), whole(goroutinesAfter), whole(goroutines*soakFactor+soakGoroutines))
 	result := "Flat: within the bounds."
 	if err := f.verdict(); err != nil {
 		result = "**It grew**: " + err.Error()

@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"github.com/honestlimit/ratelimit/internal/drill"
+	"github.com/honestlimit/ratelimit/test/sheet"
 )
 
 // What is written below the checkout, from page and the results.
@@ -91,7 +92,7 @@ func (r *results) verdict() string {
 
 // summary has a row for each fault and a column for each topology.
 func (r *results) summary() string {
-	t := newTable("", "standalone", "Sentinel", "Cluster: the shard that it happens to")
+	t := sheet.NewTable("", "standalone", "Sentinel", "Cluster: the shard that it happens to")
 	for _, f := range faults() {
 		cells := []string{f.name}
 		for _, on := range topologies {
@@ -103,7 +104,7 @@ func (r *results) summary() string {
 			}
 			cells = append(cells, cell)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
 	return t.String()
 }
@@ -114,7 +115,7 @@ func (r *results) section(on drill.Topology) string {
 	if len(rows) == 0 {
 		return "Not measured yet.\n"
 	}
-	t := newTable("fault", "without the store", "back", "for good", "", "answers during the fault",
+	t := sheet.NewTable("fault", "without the store", "back", "for good", "", "answers during the fault",
 		"p50", "p99", "worst", "outside the table", "admitted beyond the limit")
 	var misses strings.Builder
 	for _, s := range rows {
@@ -132,7 +133,7 @@ func (r *results) section(on drill.Topology) string {
 }
 
 // lines are two, one for each fail mode; what both have in common is in the first.
-func (s shown) lines(t *table) {
+func (s shown) lines(t *sheet.Table) {
 	for _, mode := range []string{failClosed, failOpen} {
 		cells := []string{"", "", s.counts(), ""}
 		outside, beyond := "", s.blind()
@@ -148,7 +149,7 @@ func (s shown) lines(t *table) {
 		} {
 			cells = append(cells, s.latency(mode, figure))
 		}
-		t.row(append(cells, outside, beyond)...)
+		t.Row(append(cells, outside, beyond)...)
 	}
 }
 
